@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from fixtures.machine import available_memory_bytes, processors
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 from runner.upgrades.options import (
+    Controllers,
     UpgradeOptions,
     add_upgrade_options,
     refuse_upgrade_options,
@@ -66,13 +67,6 @@ class Runtime(StrEnum):
     LOCAL = "local"
 
 
-class Controllers(StrEnum):
-    """Where the controllers of a cluster run: in its brokers, or as nodes of their own."""
-
-    COMBINED = "combined"
-    DEDICATED = "dedicated"
-
-
 class Only(StrEnum):
     """The kind of experiments to which a run is restricted."""
 
@@ -109,7 +103,6 @@ class RunConfig:
     markers: str = ""
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
-    controllers: Controllers | None = None
 
     @property
     def stays_up(self) -> bool:
@@ -119,9 +112,14 @@ class RunConfig:
     @property
     def layouts(self) -> tuple[Controllers, ...]:
         """The clusters that an upgrade is performed on: the one that was asked for, else both in the nightly profile."""
-        if self.controllers is not None:
-            return (self.controllers,)
+        if self.upgrade_options.controllers is not None:
+            return (self.upgrade_options.controllers,)
         return tuple(Controllers) if self.profile is Profile.NIGHTLY else (Controllers.COMBINED,)
+
+    def varied(self, *, client: str, seed: int, dedicated: bool) -> RunConfig:
+        """The configuration with the client, the seed and the cluster of one variant."""
+        asked = replace(self.upgrade_options, controllers=Controllers.DEDICATED) if dedicated else self.upgrade_options
+        return replace(self, client=client, seed=seed, upgrade_options=asked)
 
     @property
     def case_lanes(self) -> int:
@@ -185,7 +183,7 @@ class RunConfig:
             return (
                 f"tox -e upgrade -- --from {self.upgrade.source} --to {self.upgrade.target} --runtime {self.runtime} "
                 f"--client {self.client} --profile {self.profile} --seed {self.seed}"
-                + (f" --controllers {self.controllers}" if self.controllers else "")
+                + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
             )
         return f"tox -e conformance -- {self.replay_options}"
 
@@ -242,11 +240,6 @@ def add_options(parser: pytest.Parser) -> None:
         help="client library under test: confluent or java; in an upgrade, where both write, that of the readers",
     )
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
-    group.addoption(
-        "--controllers",
-        choices=[each.value for each in Controllers],
-        help="tox -e upgrade: controllers in the brokers or as nodes of their own (default: combined; nightly both)",
-    )
     group.addoption(
         "--only", choices=[str(Only.SCENARIOS), str(Only.PROTOCOL)], help="run only scenarios, or only protocol cases"
     )
@@ -322,7 +315,6 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         markers=options.markexpr,
         upgrade=upgrade,
         upgrade_options=changes,
-        controllers=Controllers(options.controllers) if options.controllers else None,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from chaos.arena import Arena
 from chaos.cluster import BrokerId, Link, Site
 from chaos.faults.fault import Injection, names
-from chaos.operations.rolling import joined
+from chaos.operations.rolling import joined, lose
 from chaos.targets import leader_and_followers
 
 #: Followers fetch every 0.8 s over links with this latency. They stay in sync for 3 s (replica.lag.time.max.ms).
@@ -130,10 +130,15 @@ def _started(arena: Arena, nodes: tuple[BrokerId, ...]) -> Injection:
         proofs = [joined(arena, node, installed[node]) for node in nodes]
         return "; ".join(filter(None, proofs)) if all(proofs) else None
 
+    def late() -> None:
+        node = next((node for node in nodes if not cluster.answers(node)), nodes[0])
+        lose(arena, node, installed[node])
+
     return Injection(
         target=", ".join(f"node {node}, {installed[node]}" for node in nodes) if len(nodes) == 1 else names(nodes),
         confirm=confirm,
         heal=start,
         releases={node: installed[node] for node in nodes},
         lasts=False,
+        late=late,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fixtures.workloads import observers
@@ -29,6 +28,8 @@ def experiment_of(
 ) -> Experiment:
     """The description of a run of a scenario."""
     config, environment, workload = lane.config, lane.environment, scenario.workload
+    dedicated = config.upgrade is not None and bool(cluster.controllers)
+    asked = config.varied(client=scenario.client, seed=scenario.seed, dedicated=dedicated)
     return Experiment(
         run=run,
         scenario=scenario.name,
@@ -52,7 +53,7 @@ def experiment_of(
         cluster=environment.describe(cluster),
         transaction_timeout_s=workload.transaction_timeout_s,
         producer_expiration_s=int(cluster.broker_settings.get("producer.id.expiration.ms", 0)) / 1_000,
-        replay=f'{replace(config, seed=scenario.seed, client=scenario.client).replay} -k "{scenario.test_name}"',
+        replay=f'{asked.replay} -k "{scenario.test_name}"',
         nodes={str(node): release for node, release in cluster.node_releases.items()} if cluster.releases else {},
         versions={**environment.versions, **versions},
         configuration={} if config.upgrade is None else config.upgrade_options.configuration,

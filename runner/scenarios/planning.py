@@ -10,9 +10,9 @@ import pytest
 
 from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
-from runner.config import Controllers, Profile, RunConfig
+from runner.config import Profile, RunConfig
 from runner.scenarios.scenario import Scenario
-from runner.upgrades.options import UpgradeOptions
+from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.outline import outlined
 from runner.upgrades.path import UpgradePath
 from runner.upgrades.plan import CONTROLLERS, UpgradePlan
@@ -105,10 +105,8 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
     assert isinstance(variant, Variant)
     family = item.path.parent.name
     name = f"{family}/{item.originalname.removeprefix('test_').replace('_', '-')}"
-    asked = replace(config, seed=variant.seed, client=variant.client)
-    if config.upgrade is not None:
-        name += "-of-dedicated-controllers" if variant.dedicated else ""
-        asked = replace(asked, controllers=variant.layout)
+    name += "-of-dedicated-controllers" if variant.dedicated else ""
+    asked = config.varied(client=variant.client, seed=variant.seed, dedicated=variant.dedicated)
     marker = item.get_closest_marker("requirement")
     control = item.get_closest_marker("convict") is not None
     return Planned(

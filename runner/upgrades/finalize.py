@@ -152,7 +152,7 @@ def lowered_transactions(path: UpgradePath) -> Iterator[Step]:
     for producer in range(PRODUCERS):
         yield Step(
             fault=StopBroker(TransactionCoordinatorOf(producer)),
-            stage="restart coordinators",
+            stage=stage,
             hold_s=LEVEL_DWELL_S,
             once_whole=True,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import pytest
 
@@ -18,14 +19,22 @@ _OWN = {
     "upgrade_to": "--to",
     "outline": "--plan",
     "stop_after": "--stop-after",
+    "controllers": "--controllers",
     "server_properties": "--server-properties",
     "topic_properties": "--topic-properties",
 }
 
 
+class Controllers(StrEnum):
+    """Where the controllers of a cluster run: in its brokers, or as nodes of their own."""
+
+    COMBINED = "combined"
+    DEDICATED = "dedicated"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeOptions:
-    """What a user changes in an upgrade: the stage after which it stops, and settings of brokers and topics.
+    """What a user changes in an upgrade: the controllers, the stage after which it stops, settings of brokers and topics.
 
     `outline`: print the plan and start nothing. `written` repeats the options in a command.
     """
@@ -35,6 +44,7 @@ class UpgradeOptions:
     server_settings: Mapping[str, str] = field(default_factory=dict)
     topic_settings: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
+    controllers: Controllers | None = None
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -65,6 +75,11 @@ def add_upgrade_options(group: pytest.OptionGroup) -> None:
         "--stop-after",
         metavar="STAGE",
         help="tox -e upgrade: end with this stage; with --keep the cluster goes on running",
+    )
+    group.addoption(
+        "--controllers",
+        choices=[each.value for each in Controllers],
+        help="tox -e upgrade: controllers in the brokers, or nodes of their own (default: combined, nightly both)",
     )
     group.addoption("--server-properties", metavar="FILE", help="tox -e upgrade: your own settings of brokers")
     group.addoption("--topic-properties", metavar="FILE", help="tox -e upgrade: your own settings of topics")
@@ -103,6 +118,7 @@ def upgrade_options(options: argparse.Namespace) -> UpgradeOptions:
     stop = f' --stop-after "{options.stop_after}"' if options.stop_after else ""
     return UpgradeOptions(
         outline=options.outline,
+        controllers=Controllers(options.controllers) if options.controllers else None,
         stop_after=options.stop_after or "",
         server_settings=read_settings(options.server_properties, SettingsOf.BROKERS),
         topic_settings=read_settings(options.topic_properties, SettingsOf.TOPICS),

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from chaos.cluster import BrokerId, Site
+from chaos.errors import NodeLostError
 from chaos.operations import restarting
 from chaos.operations.restarting import HastyRestart, RestartAllAtOnce, RestartNext
 from tests.support.fake_cluster import BROKERS, FakeCluster, arena
@@ -31,7 +32,8 @@ def test_a_restart_is_not_proven_while_the_node_is_down() -> None:
     done = RestartNext(Counter()).inject(on)
     (node,) = map(BrokerId, done.releases)
     on.cluster.crash(node)
-    assert done.confirm() is None
+    with pytest.raises(NodeLostError, match=f"node {node} ended by itself"):
+        done.confirm()
     done.heal()
     assert done.confirm() is not None
 
@@ -48,7 +50,7 @@ def test_a_hasty_restart_slows_followers_down_before_it_kills_their_leader(monke
 
 
 def test_all_nodes_at_once_are_proven_by_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No answer reaches the clients before the end; a node that stays down keeps the restart unproven."""
+    """No answer reaches the clients before the end; a node that ends again keeps the restart unproven."""
     on, mute = arena(), []
     monkeypatch.setattr(restarting.time, "sleep", lambda _: mute.append(set(on.cluster.links.mute)))  # type: ignore[attr-defined]
     done = RestartAllAtOnce(Site("app")).inject(on)
@@ -57,4 +59,7 @@ def test_all_nodes_at_once_are_proven_by_all_of_them(monkeypatch: pytest.MonkeyP
     assert set(done.releases) == set(BROKERS)
     assert str(done.confirm()).count("has joined again") == 3
     on.cluster.crash(BrokerId(2))
-    assert done.confirm() is None
+    with pytest.raises(NodeLostError, match="node 2 ended by itself"):
+        done.confirm()
+    with pytest.raises(NodeLostError, match="node 2 did not come back in time"):
+        done.late()

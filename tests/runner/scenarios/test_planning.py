@@ -12,12 +12,13 @@ import pytest
 
 from fixtures.clients.registry import CLIENTS
 from fixtures.clusters.locks.releases import Release
-from runner.config import Controllers, Only, Profile, RunConfig, Runtime, unreported
+from runner.config import Only, Profile, RunConfig, Runtime, unreported
 from runner.console import Console
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios import experiments
 from runner.scenarios.experiments import ScenarioExperiments
 from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
+from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.path import UpgradePath
 from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
 from verification.vocabulary.verdict import Verdict
@@ -57,12 +58,15 @@ def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) 
     assert client in {each.client for each in variants(config, {"convict"})}  # type: ignore[arg-type]
 
 
-def upgrading(profile: Profile, *, to: str = "4.3.1", **options: Any) -> RunConfig:
+def upgrading(
+    profile: Profile, *, to: str = "4.3.1", controllers: Controllers | None = None, keyword: str = ""
+) -> RunConfig:
     """The configuration of an upgrade from 3.9.2."""
     target = Release.parse(to)
     path = UpgradePath(source=Release.parse("3.9.2"), target=target)
     plain = unreported(target, Path("unused"), runtime=Runtime.LOCAL)
-    return replace(plain, profile=profile, only=Only.UPGRADE, upgrade=path, **options)
+    options = UpgradeOptions(controllers=controllers)
+    return replace(plain, profile=profile, only=Only.UPGRADE, upgrade=path, upgrade_options=options, keyword=keyword)
 
 
 def test_an_upgrade_runs_on_the_cluster_that_was_asked_for_or_nightly_on_both() -> None:

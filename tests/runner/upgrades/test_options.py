@@ -21,9 +21,16 @@ WITHIN_S = 120.0
 
 def options(**named: Any) -> Any:
     """The options of a command line."""
-    empty = dict.fromkeys(
-        ("upgrade_from", "upgrade_to", "kafka", "outline", "stop_after", "server_properties", "topic_properties")
+    own = (
+        "upgrade_from",
+        "upgrade_to",
+        "outline",
+        "stop_after",
+        "controllers",
+        "server_properties",
+        "topic_properties",
     )
+    empty = dict.fromkeys((*own, "kafka"))
     return SimpleNamespace(**{**empty, "runtime": "auto", **named})
 
 
@@ -71,7 +78,9 @@ def test_options_that_an_upgrade_cannot_have_are_refused(named: dict[str, str], 
         upgrade_path(options(upgrade_from="4.1.2", **named))
 
 
-@pytest.mark.parametrize("name", ["upgrade_from", "upgrade_to", "outline", "stop_after", "server_properties"])
+@pytest.mark.parametrize(
+    "name", ["upgrade_from", "upgrade_to", "outline", "stop_after", "controllers", "server_properties"]
+)
 def test_an_ordinary_run_refuses_the_options_of_an_upgrade(name: str) -> None:
     """They would change nothing there, and the user would believe that they did."""
     refuse_upgrade_options(options())
