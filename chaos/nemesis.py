@@ -100,7 +100,7 @@ class Nemesis:
             )
         )
         try:
-            with self._held(number, step) as release:
+            with self._held(number, step, log) as release:
                 self._strike(step, log, release)
         except NodeLostError as error:
             log.note(error=f"{type(error).__name__}: {error}")
@@ -198,7 +198,7 @@ class Nemesis:
             self.wait(LOOK_EVERY_S)
 
     @contextmanager
-    def _held(self, number: int, step: Step) -> Iterator[Callable[[], None]]:
+    def _held(self, number: int, step: Step, log: _StepLog) -> Iterator[Callable[[], None]]:
         """Hold every transactional producer at the step's point. The yielded call releases them, and so does the end."""
         if step.while_held is None:
             yield lambda: None
@@ -210,24 +210,25 @@ class Nemesis:
 
         try:
             if step.holding:
-                self._hold_some(step.while_held, step.holding, first=number)
+                log.note(held=self._hold_some(step.while_held, step.holding, first=number))
             else:
                 clients.dismiss(self._hold(step.while_held)[: step.leaving])
             yield release
         finally:
             release()
 
-    def _hold_some(self, point: SyncPoint, count: int, *, first: int) -> None:
-        """Hold so many producers, another one first at every step; fewer where they do not get there."""
+    def _hold_some(self, point: SyncPoint, count: int, *, first: int) -> tuple[int, ...]:
+        """Hold so many producers and return them, another one first at every step; fewer where they do not get there."""
         clients = self.arena.clients
         producers = [each for each in clients.alive("producer") if each.transactional_id is not None]
         turn = first % max(1, len(producers))
+        held: list[int] = []
         for each in (*producers[turn:], *producers[:turn]):
-            with suppress(SyncPointError, UnknownClientError):
-                clients.hold(point, processes=(each,), timeout_s=HOLD_ONE_WITHIN_S)
-                count -= 1
-            if not count:
-                return
+            if len(held) < count:
+                with suppress(SyncPointError, UnknownClientError):
+                    clients.hold(point, processes=(each,), timeout_s=HOLD_ONE_WITHIN_S)
+                    held.append(each.process)
+        return tuple(held)
 
     def _hold(self, point: SyncPoint) -> tuple[ClientProcess, ...]:
         """Hold every transactional producer and return them.

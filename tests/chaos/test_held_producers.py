@@ -90,6 +90,7 @@ def test_one_producer_waits_and_the_others_go_on() -> None:
     records = nemesis.run((step, step))
     assert [each.error for each in records] == [None, None]
     assert held == [{0}, {0}, set()]
+    assert [each.held for each in records] == [(0,), (0,)]
     assert clients.held == {}
     assert "while 1 of the producers waits at before-commit" in step.describe()
 

@@ -140,7 +140,8 @@ class FaultRecord:
 
     A step of an upgrade belongs to a `stage`. `releases` names the release that nodes (by id, as text) were given:
     they are down from `struck_ns` on and run it at `confirmed_ns`. `levels` are the feature levels that it made final.
-    An operation is over, and counts as healed, once it is confirmed: both times are equal.
+    An operation is over, and counts as healed, once it is confirmed: both times are equal. `held` are producers that the
+    schedule let wait inside a transaction, from before the step until it was confirmed.
     """
 
     step: Int64
@@ -159,6 +160,7 @@ class FaultRecord:
     stage: str = ""
     releases: dict[str, str] = field(default_factory=dict)
     levels: dict[str, Int64] = field(default_factory=dict)
+    held: tuple[Int64, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
