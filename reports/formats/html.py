@@ -25,6 +25,7 @@ from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.reasons import reasons
 from reports.deciding.upgrade_cost import upgrade_cost
+from reports.formats import stage_cells
 from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
 from reports.formats.charts.lanes import draw_lanes
@@ -33,7 +34,6 @@ from reports.formats.finding_page import columns_of, topic_of
 from reports.formats.glossary import GLOSSARY
 from reports.formats.page_budget import detailed
 from reports.formats.script_page import held_of, requests_of, steps
-from reports.formats.stage_cells import COLUMNS, cells
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
@@ -200,8 +200,7 @@ def _environment() -> Environment:
         glossary=GLOSSARY,
         effort=effort,
         topic_of=topic_of,
-        stage_columns=COLUMNS,
-        stage_cells=cells,
+        stage_cells=stage_cells,
     )
     return made
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from reports.model.upgrade import ErrorCount, StageFigures, UpgradeReport, UpgradeStage
-from reports.model.wording import number, seconds
+from reports.model.wording import number, seconds, verdict_sign, verdict_word
 
 #: The columns of the whole table.
 COLUMNS = (
@@ -42,8 +42,15 @@ def _errors(errors: Iterable[ErrorCount]) -> str:
 SHORT_COLUMNS = ("stage", "verdict", "commits per second", "longest stop", "p99 of a commit", "errors", "replaced")
 
 
-def short_row(upgrade: UpgradeReport, stage: UpgradeStage) -> tuple[str, ...]:
-    """The worst figures of all clients in a stage, each with that of the baseline in brackets, for `SHORT_COLUMNS[2:]`."""
+def short_rows(upgrade: UpgradeReport) -> Iterator[tuple[str, ...]]:
+    """A row for each stage: its number and name, its verdict, and the worst figures of all clients together."""
+    for place, stage in enumerate(upgrade.stages, start=1):
+        verdict = f"{verdict_sign(stage.verdict)} {verdict_word(stage.verdict)}"
+        yield f"{place} {stage.name}", verdict, *_with_baseline(upgrade, stage)
+
+
+def _with_baseline(upgrade: UpgradeReport, stage: UpgradeStage) -> tuple[str, ...]:
+    """The figures, each with that of the baseline in brackets if there is one."""
     own = _short([each.figures for each in stage.clients])
     if not upgrade.baseline:
         return own

@@ -16,7 +16,7 @@ from reports.deciding.reasons import Reason, reasons
 from reports.deciding.scorecards import cards
 from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
-from reports.formats.stage_cells import SHORT_COLUMNS, short_row
+from reports.formats.stage_cells import SHORT_COLUMNS, short_rows
 from reports.model.clock import moment
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
@@ -191,10 +191,7 @@ def _upgrades(report: Report) -> Iterator[str]:
         yield from ("", f"### Stages of {code(scenario.key, NAME_MAX)}{literal(compared)}", "")
         yield f"| {' | '.join(SHORT_COLUMNS)} |"
         yield "|" + "---|" * len(SHORT_COLUMNS)
-        for place, stage in enumerate(upgrade.stages, start=1):
-            verdict = f"{verdict_sign(stage.verdict)} {verdict_word(stage.verdict)}"
-            row = (f"{place} {literal(stage.name, NAME_MAX)}", verdict, *map(literal, short_row(upgrade, stage)))
-            yield f"| {' | '.join(row)} |"
+        yield from (f"| {' | '.join(literal(cell, NAME_MAX) for cell in row)} |" for row in short_rows(upgrade))
 
 
 def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:

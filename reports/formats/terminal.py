@@ -16,7 +16,7 @@ from typing import TextIO
 from reports.deciding.impact import impact
 from reports.deciding.reasons import reasons
 from reports.deciding.upgrade_cost import upgrade_cost
-from reports.formats.stage_cells import SHORT_COLUMNS, short_row
+from reports.formats.upgrade_lines import upgrade_lines
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import ScriptCase
 from reports.model.report import ControlResult, Report, ScenarioReport
@@ -272,28 +272,6 @@ def _change(report: Report) -> Iterator[str]:
         yield ""
 
 
-def _upgrades(report: Report) -> Iterator[str]:
-    """A row for each stage of each upgrade, as a table of fixed widths."""
-    for scenario in report.worst_first:
-        if scenario.upgrade is None or not scenario.upgrade.stages:
-            continue
-        upgrade = scenario.upgrade
-        compared = f", in brackets: {upgrade.baseline_word}" if upgrade.baseline else ""
-        yield f"stages of {one_line(scenario.key)}{compared}"
-        rows = [
-            (
-                f"{place} {one_line(each.name, 30)}",
-                f"{verdict_sign(each.verdict)} {verdict_word(each.verdict)}",
-                *short_row(upgrade, each),
-            )
-            for place, each in enumerate(upgrade.stages, start=1)
-        ]
-        widths = [max(map(len, column)) for column in zip(SHORT_COLUMNS, *rows, strict=True)]
-        for row in (SHORT_COLUMNS, *rows):
-            yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        yield ""
-
-
 def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
     if report.parts:
         yield "runs"
@@ -301,7 +279,7 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
             note = f"  {one_line(part.note)}" if part.note else ""
             yield f"  {one_line(part.name) or 'not counted':<20} {part.decision or '–':<10} {one_line(part.directory)}{note}"
     yield from _change(report)
-    yield from _upgrades(report)
+    yield from upgrade_lines(report)
     if report.scenarios:
         yield "scenarios"
         yield from _rows(report.scenarios, colour=colour)

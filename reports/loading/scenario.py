@@ -23,7 +23,7 @@ from reports.loading.log_context import LogContext
 from reports.loading.moments import moments
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
-from reports.loading.upgrade import has_stages, upgrade_of
+from reports.loading.upgrade import upgrade_of
 from reports.loading.warning_signs import warning_signs
 from reports.model.findings import BrokerLine, FindingReport
 from reports.model.report import Problem, ScenarioReport
@@ -106,11 +106,7 @@ def load_scenario(
     )
     report = replace(report, reason=reason_with(reason, report.aside, missing))
     if files.experiment is not None:
-        report = _as_tried(report, files.experiment)
-        if files.history and has_stages(files.experiment, files.history):
-            clock = timelines.clock_from(timelines.origin_ns(files.history))
-            changes = upgrade_of(files.experiment, files.history, findings, judged, clock)
-            report = replace(report, upgrade=changes)
+        report = replace(_as_tried(report, files.experiment), upgrade=upgrade_of(files, findings))
     return LoadedScenario(report=report, experiment=files.experiment, problems=(*files.problems, *damaged))
 
 

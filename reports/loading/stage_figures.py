@@ -5,12 +5,14 @@
 * The gap is the longest time in which one producer committed nothing; that of all is the longest in which no producer of
   the client did. A producer is a transactional id, so a gap goes on while an instance is replaced. It begins with a commit
   or with the first initialisation. It counts in the stage in which the next commit ended it, or in which the workload
-  ended; also in each stage that it spans whole.
+  ended; also in each stage that it spans whole. A producer that the schedule holds inside a transaction during a step does
+  not stand still: its gap begins when it is let go.
 * Errors are counted by name and code, an operation in the stage in which it ended.
 * A fenced producer is an instance that was told that a newer one owns its id.
 * A transaction is aborted on purpose, or although its commit was meant; its outcome is unknown where no answer says it.
 * A replaced producer is an instance that ended by itself: after a fatal error, or because it could not learn the outcome
-  of a commit. Instances that a fault struck do not count.
+  of a commit. Instances that a fault struck do not count, nor those that the schedule held in their last transaction:
+  a coordinator aborts a transaction that is held for longer than its timeout.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 from reports.loading.availability import latency_of
 from reports.loading.process_lanes import Clock
@@ -100,8 +103,9 @@ def _by_client(history: History, *, until_ns: int) -> dict[str, _ClientRecords]:
         operations[client_of.get(one.process, "")].append(one)
         if one.transactional_id is not None:
             of_id[one.transactional_id].append(one)
-    gaps = [gap for name in sorted(of_id) for gap in _gaps(of_id[name], client_of, min(ends[name], until_ns))]
-    given_up = tuple(_given_up(history))
+    held = _held(history)
+    gaps = [gap for name in sorted(of_id) for gap in _gaps(of_id[name], client_of, min(ends[name], until_ns), held)]
+    given_up = tuple(_given_up(history, held))
     found = {}
     for client, done in operations.items():
         transactional = [each for each in done if each.transactional_id is not None]
@@ -115,7 +119,21 @@ def _by_client(history: History, *, until_ns: int) -> dict[str, _ClientRecords]:
     return found
 
 
-def _gaps(operations: Sequence[Operation], client_of: Mapping[int, str], ended_ns: int) -> Iterator[_Gap]:
+def _held(history: History) -> dict[int, list[int]]:
+    """By process the times until which the schedule held it."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for each in history.of(FaultRecord):
+        for process in each.held:
+            found[process].append(each.confirmed_ns or each.healed_ns or each.began_ns)
+    return found
+
+
+def _gaps(
+    operations: Sequence[Operation],
+    client_of: Mapping[int, str],
+    ended_ns: int,
+    held: Mapping[int, Sequence[int]] = MappingProxyType({}),
+) -> Iterator[_Gap]:
     """The times between the commits of these operations, from the first initialisation to the end of the workload."""
     if not operations:
         return
@@ -124,7 +142,8 @@ def _gaps(operations: Sequence[Operation], client_of: Mapping[int, str], ended_n
     last_ns, last = max((_last_sign_ns(each), each.process) for each in operations)
     edges = [(began_ns, last), *commits, (max(ended_ns, last_ns), last)]
     for (before_ns, _), (after_ns, process) in pairwise(edges):
-        yield _Gap(client=client_of.get(process, ""), began_ns=before_ns, ended_ns=after_ns)
+        began_ns = max([before_ns, *(each for each in held.get(process, ()) if each < after_ns)])
+        yield _Gap(client=client_of.get(process, ""), began_ns=began_ns, ended_ns=after_ns)
 
 
 def _figures_of(stage: StageSpan, client: _ClientRecords, clock: Clock) -> StageFigures:
@@ -152,9 +171,13 @@ def _longest(gaps: Iterable[_Gap], stage: StageSpan) -> _Gap | None:
     return max((each for each in gaps if each.counts_in(stage)), key=lambda each: each.length_ns, default=None)
 
 
-def _given_up(history: History) -> Iterator[ProcessRecord]:
-    """The instances that ended by themselves, without those that a fault struck."""
+def _given_up(history: History, held: Mapping[int, Sequence[int]]) -> Iterator[ProcessRecord]:
+    """The instances that ended by themselves, without those that a fault struck or that were held at their end."""
     struck = {process for each in history.of(FaultRecord) for process in each.processes}
+    begun: dict[int, int] = defaultdict(int)
+    for operation in history.of(Operation):
+        begun[operation.process] = max(begun[operation.process], operation.invoked_ns)
+    struck |= {process for process, until in held.items() if begun[process] < max(until)}
     for each in history.of(ProcessRecord):
         if each.end in GIVEN_UP and each.role != OBSERVER and each.process not in struck:
             yield each

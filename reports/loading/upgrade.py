@@ -17,7 +17,9 @@ from typing import TypeVar
 from reports.loading import stage_figures
 from reports.loading.moments import clause_of
 from reports.loading.process_lanes import Clock
+from reports.loading.scenario_files import ScenarioFiles
 from reports.loading.stage_figures import StageSpan
+from reports.loading.timeline_builder import clock_from, origin_ns
 from reports.model.findings import Example, FindingReport
 from reports.model.upgrade import (
     FeatureTrack,
@@ -30,7 +32,7 @@ from reports.model.upgrade import (
     UpgradeReport,
     UpgradeStage,
 )
-from verification.vocabulary.experiment import FEATURE, Experiment
+from verification.vocabulary.experiment import FEATURE
 from verification.vocabulary.history import FaultRecord, History, Operation, Phase
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
@@ -42,19 +44,14 @@ EACH_STAGE = "transactions_each_stage"
 Value = TypeVar("Value")
 
 
-def has_stages(experiment: Experiment, history: History) -> bool:
-    """Whether the scenario is an upgrade, or a part of one; controls of this suite are shown like other faults."""
-    return not experiment.is_control and (bool(experiment.nodes) or any(each.stage for each in history.of(FaultRecord)))
-
-
-def upgrade_of(
-    experiment: Experiment,
-    history: History,
-    findings: Sequence[FindingReport],
-    judged: ScenarioVerdict | None,
-    clock: Clock,
-) -> UpgradeReport:
-    """The upgrade of an experiment; `clock` converts times of the history to seconds."""
+def upgrade_of(files: ScenarioFiles, findings: Sequence[FindingReport]) -> UpgradeReport | None:
+    """The upgrade of a scenario, None where no step has a stage. Controls of this suite are shown like other faults."""
+    experiment, history, judged = files.experiment, files.history, files.judged
+    if experiment is None or history is None or experiment.is_control:
+        return None
+    if not experiment.nodes and not any(each.stage for each in history.of(FaultRecord)):
+        return None
+    clock = clock_from(origin_ns(history))
     faults = sorted(history.of(FaultRecord), key=lambda each: (each.began_ns, each.step))
     named = _stages(history, {each.stage for each in faults if each.stage})
     end_ns = named[-1][1].ended_ns if named else _last_ns(history)

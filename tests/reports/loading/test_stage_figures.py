@@ -64,6 +64,18 @@ def test_an_instance_that_a_fault_struck_was_not_replaced_because_of_the_upgrade
     """A probe pauses a producer on purpose; its end says nothing about applications."""
     struck = FaultRecord(step=9, fault="PausedZombie", description="", target="", began_ns=at_ns(8), processes=(0,))
     assert figures_of(struck)[ROLL_1]["java"].replaced == 0
+    held = replace(struck, processes=(), held=(0,), confirmed_ns=at_ns(8.9))
+    assert figures_of(held)[ROLL_1]["java"].replaced == 0
+    assert figures_of(replace(held, confirmed_ns=at_ns(8.1)))[ROLL_1]["java"].replaced == 1
+
+
+def test_a_producer_that_the_schedule_held_did_not_stand_still() -> None:
+    """The wait is the harness's; what the producer then needs for its commit is not."""
+    held = FaultRecord(
+        step=9, fault="RollNext", description="", target="", began_ns=at_ns(5.2), confirmed_ns=at_ns(7.8), held=(0,)
+    )
+    java = figures_of(held)[ROLL_1]["java"]
+    assert (java.gap_s, java.gap_began_s) == (1.0, 8.5)
 
 
 def test_fenced_instances_and_unknown_outcomes_are_counted() -> None:
