@@ -20,7 +20,10 @@ def upgrade_lines(report: Report) -> Iterator[str]:
             continue
         compared = f", in brackets: {upgrade.baseline_word}" if upgrade.baseline else ""
         yield f"stages of {one_line(scenario.key)}{compared}"
-        rows = [SHORT_COLUMNS, *((one_line(name, STAGE_MAX), *rest) for name, *rest in short_rows(upgrade))]
+        rows: list[tuple[str, ...]] = [
+            SHORT_COLUMNS,
+            *((one_line(name, STAGE_MAX), *rest) for name, *rest in short_rows(upgrade)),
+        ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
