@@ -14,7 +14,7 @@ from typing import Any
 from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import replicas
 from runner.protocol.toolkit.context import CaseContext
-from runner.protocol.toolkit.producer import ScriptedProducer
+from runner.protocol.toolkit.producer import LONGEST_TIMEOUT_MS, ScriptedProducer
 from verification.vocabulary import transaction_log
 from verification.vocabulary.transaction_log import Entry
 from wire.codes import ErrorCode as Code
@@ -25,7 +25,7 @@ from wire.values import TopicPartition
 WAIT = Code.CONCURRENT_TRANSACTIONS
 
 
-def id_at(case: CaseContext, name: str, coordinator: int, *, timeout_ms: int = 60_000) -> ScriptedProducer:
+def id_at(case: CaseContext, name: str, coordinator: int, *, timeout_ms: int = LONGEST_TIMEOUT_MS) -> ScriptedProducer:
     """An initialised producer whose id a chosen broker coordinates."""
     return ScriptedProducer(case, replicas.coordinated(case, name, by=coordinator), timeout_ms=timeout_ms).ready()
 
