@@ -62,13 +62,13 @@ class Variant:
 
 
 def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
-    """The clients and seeds of a scenario with these marks."""
+    """The clients and seeds of a scenario with these marks. Both clients write in one upgrade, so it needs no other one."""
     clients = [config.client]
     others = [client for client in CLIENTS if client != config.client]
     both = config.profile is Profile.NIGHTLY or (
         "both_clients" in marks and config.profile is Profile.QUICK and config.release.has_tv2
     )
-    if both and "convict" not in marks:
+    if both and "convict" not in marks and config.upgrade is None:
         clients += others
     if "librdkafka" in marks:
         clients = [LIBRDKAFKA]

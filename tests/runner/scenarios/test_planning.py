@@ -80,6 +80,7 @@ def test_an_upgrade_runs_on_the_cluster_that_was_asked_for_or_nightly_on_both() 
     assert layouts[Profile.QUICK, Controllers.DEDICATED] == ["confluent-1-dedicated"]
     nightly, dedicated = layouts[Profile.NIGHTLY, None], layouts[Profile.NIGHTLY, Controllers.DEDICATED]
     assert nightly == [*(each.removesuffix("-dedicated") for each in dedicated), *dedicated]
+    assert dedicated == [f"confluent-{seed}-dedicated" for seed in (1, 2, 3)]
     assert "--controllers dedicated" in upgrading(Profile.QUICK, controllers=Controllers.DEDICATED).replay
     assert "--controllers" not in upgrading(Profile.QUICK).replay
 
