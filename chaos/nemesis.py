@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from threading import Thread
+from threading import Thread, Timer
 from typing import TYPE_CHECKING, Any
 
 from chaos.errors import ChaosError, NodeLostError, SyncPointError, UnknownClientError
@@ -35,6 +35,8 @@ STANDS_LONGER_S = 10.0
 HOLD_WITHIN_S = 45.0
 #: A producer that is not waiting for a broker reaches a sync point within one operation. Coverage shows whether one did.
 HOLD_ONE_WITHIN_S = 5.0
+#: So long does it wait at most. A node stops in 2 s, on a busy machine in 10 s, and transactions time out after 20 s.
+HOLD_SOME_S = 12.0
 #: A driver that is let go sends its commit within milliseconds, on a busy machine within a second.
 DECIDE_WITHIN_S = 5.0
 #: A commit takes 3 to 30 ms, and the harness may notice the first one 35 ms late. Of a dozen producers that are let go
@@ -208,13 +210,16 @@ class Nemesis:
         def release() -> None:
             clients.release(clients.alive("producer"))
 
+        let_go = Timer(HOLD_SOME_S, release)
         try:
             if step.holding:
                 log.note(held=self._hold_some(step.while_held, step.holding, first=number))
+                let_go.start()
             else:
                 clients.dismiss(self._hold(step.while_held)[: step.leaving])
             yield release
         finally:
+            let_go.cancel()
             release()
 
     def _hold_some(self, point: SyncPoint, count: int, *, first: int) -> tuple[int, ...]:

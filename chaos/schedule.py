@@ -17,11 +17,11 @@ class Step:
 
     The nemesis waits at most `confirm_within_s` for the proof that it took hold. From then on the fault lasts `hold_s`
     seconds, so that clients meet it in full force. `while_held` makes every transactional producer wait at that point,
-    transaction open, from before the fault strikes until it is confirmed. With `holding` only so many of them wait, the
-    others go on, and one that does not get there in time is passed over. `leaving` of them end after that operation
-    without a successor, as a job ends after its last commit. `let_go_first` releases them before the fault strikes: it
-    strikes as soon as one of them has requested the end of its transaction. `once_whole` first waits until every broker
-    is back and every replica in sync, as in a rolling restart. Consecutive steps with the same `stage` form one named
+    transaction open, from before the fault strikes until it is confirmed. With `holding` only so many of them wait, for a
+    bounded time, and the others go on; one that does not get there in time is passed over. `leaving` of them end after that
+    operation without a successor, as a job ends after its last commit. `let_go_first` releases them before the fault
+    strikes: it strikes as soon as one of them has requested the end of its transaction. `once_whole` first waits until every
+    broker is back and every replica in sync, as in a rolling restart. Consecutive steps with the same `stage` form one named
     phase of the history.
     """
 

@@ -57,6 +57,7 @@ TRANSACTIONS = (
 STAGES = (
     Floor(name="transactions_each_stage", need=5),
     Floor(name="aborted_each_kind", need=1),
+    Floor(name="offsets_each_kind", need=1),
     Floor(name="transactions_each_placement", need=5),
     Floor(name="spanned_each_roll", need=1),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
 
+from chaos import nemesis
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
 from chaos.errors import SyncPointError
@@ -35,13 +38,13 @@ def test_the_successor_of_a_producer_that_retires_is_held_instead() -> None:
     clients = RetiringClients()
     held: list[dict[int, SyncPoint]] = []
     step = Step(fault=CrashBroker(AllBrokers()), after_s=0, hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, leaving=1)
-    nemesis = Nemesis(
+    running = Nemesis(
         arena=replace(arena(), clients=clients),
         record=lambda _: None,
         tell=lambda _: held.append(dict(clients.held)),
         wait=lambda _: None,
     )
-    (record,) = nemesis.run((step,))
+    (record,) = running.run((step,))
     assert record.error is None
     assert record.confirmed_ns is not None
     assert held[0] == {10: SyncPoint.BEFORE_COMMIT, 1: SyncPoint.BEFORE_COMMIT}
@@ -80,14 +83,14 @@ def test_one_producer_waits_and_the_others_go_on() -> None:
     clients = BusyClients()
     held: list[set[int]] = []
     step = Step(fault=CrashBroker(AllBrokers()), after_s=0, hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, holding=1)
-    nemesis = Nemesis(
+    running = Nemesis(
         arena=replace(arena(), clients=clients),
         record=lambda _: held.append(set()),
         tell=lambda _: held[-1].update(clients.held),
         wait=lambda _: None,
     )
     held.append(set())
-    records = nemesis.run((step, step))
+    records = running.run((step, step))
     assert [each.error for each in records] == [None, None]
     assert held == [{0}, {0}, set()]
     assert [each.held for each in records] == [(0,), (0,)]
@@ -95,11 +98,28 @@ def test_one_producer_waits_and_the_others_go_on() -> None:
     assert "while 1 of the producers waits at before-commit" in step.describe()
 
 
+def test_a_producer_that_waits_alone_is_let_go_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its transaction must not time out, however long the step takes to show."""
+    monkeypatch.setattr(nemesis, "HOLD_SOME_S", 0.05)
+    clients = FakeClients()
+    seen: list[bool] = []
+
+    def shown() -> str | None:
+        seen.append(bool(clients.held))
+        return None if clients.held else "shown"
+
+    step = Step(fault=Passing(confirm=shown), hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, holding=1)
+    on = replace(arena(), clients=clients)
+    (record,) = Nemesis(arena=on, record=lambda _: None, tell=lambda _: None, wait=time.sleep).run((step,))
+    assert (record.proof, seen[0], seen[-1]) == ("shown", True, False)
+
+
 @dataclass(frozen=True)
 class Passing:
     """An operation: it shows at once, and nothing stands once it is confirmed."""
 
-    lasts: bool
+    lasts: bool = True
+    confirm: Callable[[], str | None] = lambda: "done"
 
     def describe(self) -> str:
         """In words."""
@@ -111,14 +131,14 @@ class Passing:
 
     def inject(self, on: Arena) -> Injection:
         """Change nothing."""
-        return Injection(target="x", confirm=lambda: "done", heal=lambda: None, lasts=self.lasts)
+        return Injection(target="x", confirm=self.confirm, heal=lambda: None, lasts=self.lasts)
 
 
 @pytest.mark.parametrize("lasts", [True, False])
 def test_an_operation_is_over_once_it_is_confirmed(lasts: bool) -> None:
     """A fault stands until it is healed, after its time; an operation has that time behind it."""
     waited: list[float] = []
-    nemesis = Nemesis(arena=arena(), record=lambda _: None, tell=lambda _: None, wait=waited.append)
-    (record,) = nemesis.run((Step(fault=Passing(lasts), hold_s=3.0),))
+    running = Nemesis(arena=arena(), record=lambda _: None, tell=lambda _: None, wait=waited.append)
+    (record,) = running.run((Step(fault=Passing(lasts), hold_s=3.0),))
     assert waited == [3.0]
     assert (record.healed_ns == record.confirmed_ns) is not lasts

@@ -25,6 +25,7 @@ def roll(stage: str, struck_s: float, back_s: float | None) -> FaultRecord:
         fault=stage_measures.ROLLS[0],
         stage=stage,
         struck_ns=int(struck_s * S),
+        applied_ns=None if back_s is None else int((back_s - 1) * S),
         confirmed_ns=None if back_s is None else int(back_s * S),
     )
 
@@ -64,10 +65,10 @@ def test_aborts_and_offsets_are_counted_by_kind_of_stage() -> None:
     assert stage_measures.offsets_each_kind(run) == {"roll": 1, "finalize": 2}
 
 
-def test_a_transaction_spans_a_roll_from_before_the_stop_to_after_the_return() -> None:
+def test_a_transaction_spans_a_roll_from_before_the_stop_to_after_the_start() -> None:
     """One that began while the node was down, or was decided then, met only a part of the roll."""
-    spans = transaction(10.5, lasts_s=5, decided_ns=int(15.1 * S))
-    short = transaction(10.6, lasts_s=5, decided_ns=int(14.9 * S))
+    spans = transaction(10.5, lasts_s=5, decided_ns=int(14.1 * S))
+    short = transaction(10.6, lasts_s=5, decided_ns=int(13.9 * S))
     late = transaction(11.1, lasts_s=5, decided_ns=int(15.2 * S))
     failed = transaction(10.7, lasts_s=5, decided_ns=int(15.2 * S), outcome=Outcome.FAIL)
     run = evidence(*PHASES, *STEPS, spans, short, late, failed)

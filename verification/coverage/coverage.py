@@ -229,7 +229,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "spanned_each_roll": Measure(
         count=stage_measures.spanned_each_roll,
-        text="transactions begun before each roll of a node and decided after it",
+        text="transactions begun before each roll stopped its node and decided after it was started again",
     ),
 }
 

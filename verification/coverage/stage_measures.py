@@ -54,14 +54,14 @@ def offsets_each_kind(evidence: RunEvidence) -> Mapping[str, int]:
 
 
 def spanned_each_roll(evidence: RunEvidence) -> Mapping[str, int]:
-    """By roll: transactions that were begun before the node went down, decided after it was back, and ended as meant."""
+    """By roll: transactions that were begun before the node went down, decided after it was started, and ended as meant."""
     ended = [each for each in evidence.history.of(Operation) if each.outcome is Outcome.OK and transactional(each)]
     rolls = [each for each in steps(evidence) if each.fault in ROLLS]
     return {
         _name(each): sum(
-            operation.invoked_ns < each.struck_ns and (operation.decided_ns or 0) > each.confirmed_ns
+            operation.invoked_ns < each.struck_ns and (operation.decided_ns or 0) > each.applied_ns
             for operation in ended
-            if each.struck_ns is not None and each.confirmed_ns is not None
+            if each.struck_ns is not None and each.applied_ns is not None
         )
         for each in rolls
     }
