@@ -21,7 +21,7 @@ from verification.vocabulary.history import FaultRecord, Phase, Sample
 class UpgradeState:
     """The phase, the release of each node that runs (by its id as text), and the level of each final feature.
 
-    A node that was taken down and is not back is not in `releases`.
+    A node that was taken down and is not back is not in `releases`. Where only levels change, there are none.
     """
 
     stage: str
@@ -31,7 +31,7 @@ class UpgradeState:
 
 def is_upgrade(evidence: RunEvidence) -> bool:
     """Whether the run changes releases or levels; all others have no stages."""
-    return bool(evidence.experiment.nodes)
+    return bool(evidence.experiment.nodes or stages(evidence))
 
 
 def steps(evidence: RunEvidence) -> tuple[FaultRecord, ...]:
@@ -55,7 +55,7 @@ def state_at(evidence: RunEvidence, at_ns: int) -> UpgradeState:
     }
     for each in steps(evidence):
         if each.confirmed_ns is not None and each.confirmed_ns <= at_ns:
-            releases |= each.releases
+            releases |= each.releases if evidence.experiment.nodes else {}
             levels |= each.levels
         elif each.struck_ns is not None and each.struck_ns <= at_ns:
             releases = {node: release for node, release in releases.items() if node not in each.releases}

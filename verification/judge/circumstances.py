@@ -90,11 +90,14 @@ def _coordinator(evidence: RunEvidence, transactional_id: str | None, at_ns: int
 def _text(state: UpgradeState, coordinator: int | None, leaders: Iterable[int]) -> str:
     """In words: `coordinator 4.2.0 on broker 2, leader 4.1.2 on broker 3, in stage roll 1 of 3; …`."""
     roles = [("coordinator", coordinator), *(("leader", each) for each in leaders)]
-    named = [
-        f"{role} {state.releases.get(str(node), 'down')} on broker {node}" for role, node in roles if node is not None
-    ]
-    nodes = f"nodes {_pairs(state.releases)}"
-    return "; ".join((", ".join((*named, f"in stage {state.stage or 'unknown'}")), nodes, _pairs(state.levels)))
+    named = [f"{role} {_release(state, node)}on broker {node}" for role, node in roles if node is not None]
+    nodes = f"nodes {_pairs(state.releases)}" if state.releases else ""
+    told = (", ".join((*named, f"in stage {state.stage or 'unknown'}")), nodes, _pairs(state.levels))
+    return "; ".join(filter(None, told))
+
+
+def _release(state: UpgradeState, node: int) -> str:
+    return f"{state.releases.get(str(node), 'down')} " if state.releases else ""
 
 
 def _pairs(named: Mapping[str, object]) -> str:

@@ -184,12 +184,18 @@ def test_what_holds_back_nobody_for_long_is_no_finding(story: Story, tmp_path: P
     assert found(story, tmp_path)[1] == []
 
 
-def test_in_a_run_without_stages_nothing_counts(tmp_path: Path) -> None:
-    """Such a run is judged at quiescence."""
+def test_in_a_run_without_nodes_of_two_releases_nothing_counts(tmp_path: Path) -> None:
+    """Such a run is judged at quiescence. With stages it still has circumstances, without releases."""
     evidence, _ = found(Story(), tmp_path)
-    ordinary = replace(evidence, experiment=replace(evidence.experiment, nodes={}))
-    assert (undisturbed_ms(ordinary), list(late_completions(rows(ordinary)))) == ((), [])
-    assert circumstances(ordinary, RawViolation(anomaly=Anomaly.LOST_WRITE, process=0, operation=1)) is None
+    lost = RawViolation(anomaly=Anomaly.LOST_WRITE, process=0, operation=1, topic_index=0, partition=0, offset=0)
+    levels = replace(evidence, experiment=replace(evidence.experiment, nodes={}))
+    assert (undisturbed_ms(levels), list(late_completions(rows(levels)))) == ((), [])
+    around = circumstances(replace(levels, transaction_log=None), lost)
+    assert around is not None
+    assert around.text == "in stage roll 1 of 3; metadata.version 27"
+    entries = tuple(each for each in levels.history.entries if not isinstance(each, FaultRecord))
+    ordinary = replace(levels, history=replace(levels.history, entries=entries))
+    assert circumstances(ordinary, lost) is None
 
 
 def test_after_a_fault_nothing_counts_until_the_next_step_begins(tmp_path: Path) -> None:
