@@ -22,6 +22,8 @@ from fixtures.clusters.spec import ClusterSpec
 from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.step_facts import Stays, facts_of
 
+#: Floors that only a run with a certain stage can meet: producers speak TV2 at the latest when that stage has replaced them.
+_NEEDS = {"tv2_producers": "clients"}
 _ClusterMaker = Callable[..., ClusterSpec]
 
 
@@ -32,9 +34,11 @@ def tailored(values: Mapping[str, Any], options: UpgradeOptions, keyword: str, i
     schedule = until(schedule, options.stop_after)
     if keyword:
         schedule = selected(schedule, keyword, item)
+    names = {step.stage for step in schedule}
     return {
         **values,
         "schedule": schedule,
+        "floors": tuple(each for each in values["floors"] if _NEEDS.get(each.name) in (None, *names)),
         "cluster": partial(_with_settings, values["cluster"], options.server_settings),
         "topic_settings": {**values.get("topic_settings", {}), **options.topic_settings},
     }

@@ -83,11 +83,22 @@ def test_the_schedule_ends_with_a_stage() -> None:
     assert until(SCHEDULE, "roll") == ()
 
 
+def test_a_run_without_a_stage_is_not_asked_for_what_only_that_stage_brings(request: pytest.FixtureRequest) -> None:
+    """Else every part of a path from line 3 would be inconclusive: its producers speak the first protocol."""
+    path = UpgradePath(source=Release.parse("3.9.2"), target=Release.parse("4.3.1"))
+    plan = UpgradePlan(path=path, seed=1)
+    values = {"cluster": plan.cluster, "schedule": plan.schedule, "floors": plan.floors}
+    whole = tailored(values, UpgradeOptions(), "", request.node)
+    part = tailored(values, UpgradeOptions(stop_after="roll 1 of 3"), "", request.node)
+    assert [each.name for each in whole["floors"]] == ["tv2_producers"]
+    assert part["floors"] == ()
+
+
 def test_own_settings_reach_brokers_and_topics(request: pytest.FixtureRequest) -> None:
     """They win over those of the scenario; a scenario without stages, as a control is, keeps its own."""
     options = UpgradeOptions(server_settings={"num.io.threads": "8"}, topic_settings={"compression.type": "zstd"})
     maker = partial(ClusterSpec, brokers=3, broker_settings={"num.io.threads": "1", "background.threads": "2"})
-    values: dict[str, Any] = {"cluster": maker, "schedule": SCHEDULE}
+    values: dict[str, Any] = {"cluster": maker, "schedule": SCHEDULE, "floors": ()}
     found = tailored(values, options, "", request.node)
     assert found["cluster"](release="4.3.1").broker_settings == {"num.io.threads": "8", "background.threads": "2"}
     assert found["topic_settings"] == {"compression.type": "zstd"}
