@@ -131,8 +131,9 @@ def _started(arena: Arena, nodes: tuple[BrokerId, ...]) -> Injection:
         return "; ".join(filter(None, proofs)) if all(proofs) else None
 
     def late() -> None:
-        node = next((node for node in nodes if not cluster.answers(node)), nodes[0])
-        lose(arena, node, installed[node])
+        for node in nodes:
+            if joined(arena, node, installed[node]) is None:
+                lose(arena, node, installed[node])
 
     return Injection(
         target=", ".join(f"node {node}, {installed[node]}" for node in nodes) if len(nodes) == 1 else names(nodes),

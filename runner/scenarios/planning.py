@@ -17,7 +17,7 @@ from runner.upgrades.outline import outlined
 from runner.upgrades.path import UpgradePath
 from runner.upgrades.plan import CONTROLLERS, UpgradePlan
 from runner.upgrades.step_facts import whole_s
-from runner.upgrades.tailoring import has_stages, named, tailored
+from runner.upgrades.tailoring import has_stages, named, only_leaves_out, tailored
 
 #: The seconds of one scenario in one of two lanes on two cores, with its share of starting and judging: measured on
 #: whole runs of the quick profile. Controls need fewer phases.
@@ -184,9 +184,12 @@ def asked_for(items: Sequence[pytest.Item], config: RunConfig) -> list[pytest.It
     stop = config.upgrade_options.stop_after
     if not config.keyword and not stop:
         return list(items)
+    # `not back` is no wish for what only the nightly profile runs.
+    usual = config.profile is not Profile.NIGHTLY and (bool(stop) or only_leaves_out(config.keyword))
     found = [
         item
         for item in items
+        if not (usual and item.get_closest_marker("nightly"))
         if has_stages(scenario_of(item, config).schedule) or (not stop and named(config.keyword, item))
     ]
     if stop and not found and not config.keyword:

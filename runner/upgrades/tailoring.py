@@ -88,6 +88,11 @@ def named(keyword: str, item: pytest.Item) -> bool:
     return _expression(keyword).evaluate(KeywordMatcher.from_item(item))
 
 
+def only_leaves_out(keyword: str) -> bool:
+    """Whether `-k` names nothing to select, only what to leave out, as `not back` does."""
+    return bool(keyword) and _expression(keyword).evaluate(lambda _, /, **__: False)
+
+
 def _expression(keyword: str) -> Expression:
     try:
         return Expression.compile(keyword)

@@ -1,6 +1,6 @@
 """Controls of an upgrade: operators who do it wrong. What they lose or double must be found.
 
-They run with the nightly profile, and when they are asked for: `tox -e upgrade -- --profile nightly -k careless`.
+They run with the nightly profile, and when they are asked for: `tox -e upgrade -- … -k careless`.
 """
 
 from __future__ import annotations

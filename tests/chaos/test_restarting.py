@@ -63,3 +63,12 @@ def test_all_nodes_at_once_are_proven_by_all_of_them(monkeypatch: pytest.MonkeyP
         done.confirm()
     with pytest.raises(NodeLostError, match="node 2 did not come back in time"):
         done.late()
+
+
+def test_a_node_that_does_not_come_back_in_time_is_lost() -> None:
+    """It runs and does not answer, so the rest of the schedule makes no sense."""
+    on = arena(reacts=False)
+    done = RestartNext(Counter()).inject(on)
+    assert done.confirm() is None
+    with pytest.raises(NodeLostError, match="did not come back in time"):
+        done.late()

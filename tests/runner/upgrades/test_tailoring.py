@@ -19,7 +19,7 @@ from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.path import UpgradePath
 from runner.upgrades.plan import UpgradePlan
 from runner.upgrades.step_facts import facts_of, steps_s, whole_s
-from runner.upgrades.tailoring import selected, tailored, until
+from runner.upgrades.tailoring import only_leaves_out, selected, tailored, until
 
 ROLL = RollNext("4.3.1")
 SCHEDULE: Schedule = (
@@ -58,6 +58,13 @@ def test_the_words_of_k_keep_steps_and_the_changes_before_them(
 ) -> None:
     """A word that no step has is looked for in the names of the test, so its whole name keeps all."""
     assert names(selected(SCHEDULE, keyword, request.node)) == kept
+
+
+def test_leaving_out_is_no_wish_for_what_only_the_nightly_profile_runs() -> None:
+    """With a word to select, `-k` asks for it by name."""
+    assert only_leaves_out("not back")
+    assert only_leaves_out("not back and not mixed")
+    assert not any(map(only_leaves_out, ("", "back", "careless", "mixed and not back")))
 
 
 def test_leaders_are_placed_where_a_selected_step_meets_them(request: pytest.FixtureRequest) -> None:
