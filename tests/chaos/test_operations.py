@@ -40,7 +40,7 @@ def admin_of(on: Arena) -> FakeAdmin:
 
 def rolled(on: Arena, release: str) -> list[int]:
     """The nodes in the order in which they are rolled to a release."""
-    order = []
+    order: list[int] = []
     while True:
         try:
             injection = RollNext(release).inject(on)

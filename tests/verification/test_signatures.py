@@ -245,15 +245,18 @@ def lowered(
     for step, level in enumerate(levels):
         # Each change is some milliseconds, within the operation or before it.
         at_ns = planted.tick() if told is None or told.completed_ns is None else told.invoked_ns + step + 1
-        times = {"began_ns": at_ns, "struck_ns": at_ns, "applied_ns": at_ns, "confirmed_ns": at_ns, "healed_ns": at_ns}
         planted.entries.append(
             FaultRecord(
                 step=step,
                 fault="SetFeatureLevel",
                 description="",
                 target="",
+                began_ns=at_ns,
+                struck_ns=at_ns,
+                applied_ns=at_ns,
+                confirmed_ns=at_ns,
+                healed_ns=at_ns,
                 levels={"transaction.version": level},
-                **times,
             )
         )
     told = fatal() if told is None else told
