@@ -214,18 +214,19 @@ def written(paths: list[Path], out: Path) -> dict[str, str]:
 
 
 def test_golden_runs_have_a_trend(tmp_path: Path) -> None:
-    """Two real runs, rendered first: their violations by name, links to their reports, and everything in each format."""
+    """Three real runs, rendered first: their violations by name, links to their reports, and everything in each format."""
     for each in golden():
         write_all(load_run(each / "run"), tmp_path / "nights" / each.name)
     files = written([tmp_path / "nights"], tmp_path / "out")
     made = json.loads(files["trend.json"])
-    assert [each["profile"] for each in made["runs"]] == ["quick", "protocol"]
+    assert [each["profile"] for each in made["runs"]] == ["quick", "protocol", "quick, upgrade from 4.1.2"]
     found = {(each["found"], each["known_bug"], each["state"]) for each in made["violations"]}
     assert found == {
         ("torn-transaction", "KB-16", "no earlier run"),
         ("hung-transaction", "KB-16", "no earlier run"),
         ("FENCE-01, TXN-05", "KB-19", "no earlier run"),
         ("IDEMP-10", "KB-05", "no earlier run"),
+        ("stuck-lso", "KB-10", "no earlier run"),
     }
     assert made["runs"][0]["tried"] == 3
     assert made["runs"][0]["tested"] + made["runs"][1]["tested"] == 20
