@@ -34,6 +34,7 @@ from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext
+from runner.protocol.toolkit.local_processes import left_out
 from runner.protocol.toolkit.outage import at_once
 from runner.protocol.toolkit.script_recorder import NotApplicableError, UnmetError
 from verification.evidence.run_directory import SCRIPT
@@ -161,6 +162,8 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
             reason = f"{self.release} has neither TV2 nor levels of transaction.version"
             return replace(self._empty(case), inapplicable=reason)
         case = replace(case, requirements=applicable)
+        if case.needs.secured and self._runtime != "local":
+            return replace(self._empty(case), inapplicable=left_out("clusters there have no secured listener"))
         if case.needs.secured and (unmet := self._unsecured()):
             return replace(self._empty(case), statements=unmet)
         return case
@@ -200,7 +203,6 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
     def _unsecured(self) -> tuple[Statement, ...]:
         """The preconditions of a secured listener that do not hold here."""
         preconditions = (
-            _precondition("the runtime, as clusters in containers have no secured listener", "local", self._runtime),
             _precondition(
                 "there is a metadata quorum, without which no listener is secured",
                 True,

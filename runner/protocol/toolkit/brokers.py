@@ -21,6 +21,7 @@ from pathlib import Path
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
 from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.local_processes import need_local_processes
 from runner.protocol.toolkit.outage import OutageEvent
 from wire.values import TopicPartition
 
@@ -75,7 +76,8 @@ def whole(case: CaseContext) -> None:
 
 
 def files(case: CaseContext, broker: int, at: TopicPartition) -> Path:
-    """The directory of a partition's replica; the script ends, INCONCLUSIVE, where brokers' disks cannot be reached."""
+    """The directory of a partition's replica; the case is left out where brokers run in containers."""
+    need_local_processes(case, "files of brokers are read and changed")
     path = case.cluster.directory / "data" / f"broker-{broker}" / str(at)
     case.require(f"the files of {at} on broker {broker} can be reached", path.is_dir(), True)
     return path

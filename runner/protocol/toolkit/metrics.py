@@ -12,6 +12,7 @@ from chaos.cluster import BrokerId
 from fixtures.clusters.local.management import management_address
 from fixtures.clusters.local.processes import NodeProcesses
 from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.local_processes import need_local_processes
 from wire.values import TopicPartition
 
 
@@ -19,8 +20,7 @@ class BrokerMetrics:
     """The metrics of one running broker; a broker that was started again needs a new one."""
 
     def __init__(self, case: CaseContext, broker: int) -> None:
-        local = isinstance(case.cluster, NodeProcesses)
-        case.require("brokers are local processes, whose metrics can be read", local, True)
+        need_local_processes(case, "metrics are read from processes of this machine")
         assert isinstance(case.cluster, NodeProcesses)
         self._root = case.java.library.root
         pid = case.cluster.pids()[BrokerId(broker)]

@@ -12,6 +12,7 @@ from functools import partial
 
 from runner.protocol.toolkit import brokers
 from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.local_processes import need_local_processes
 from wire.router import check
 
 VERIFICATION = "transaction.partition.verification.enable"
@@ -49,8 +50,9 @@ def changed(case: CaseContext, name: str, value: str, *, back: str) -> Iterator[
 def restarted(case: CaseContext, broker: int, name: str, value: str) -> Iterator[None]:
     """Restart a broker with another value of a setting that it reads only at its start.
 
-    If the file of its settings cannot be reached, the script ends, INCONCLUSIVE.
+    The case is left out where brokers run in containers.
     """
+    need_local_processes(case, "a broker restarts with another file of settings")
     path = case.cluster.directory / "config" / f"broker-{broker}.properties"
     case.require(f"the settings of broker {broker} can be reached", path.is_file(), True)
     before = path.read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ from chaos.cluster import BrokerId, Link
 from chaos.frames import FrameAction, FrameFilter, FrameLinks, MatchedFrame, Rule
 from fixtures.clusters.local.cluster import LocalCluster
 from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.local_processes import need_local_processes
 from wire.codes import code_name
 from wire.schema import Body
 
@@ -71,6 +72,7 @@ class Tampered:
 @contextmanager
 def tampered(case: CaseContext, frames: FrameFilter, action: FrameAction, *links: Link) -> Iterator[Tampered]:
     """Apply an action to the frames on these links; frames that are held at the end are released."""
+    need_local_processes(case, "single requests are held on links of this machine")
     local = isinstance(case.cluster, LocalCluster)
     case.require("brokers are local processes with links, on which single requests can be held", local, True)
     assert isinstance(case.cluster, LocalCluster)

@@ -15,7 +15,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from chaos.frames import FrameFilter, Hold
+from fixtures.clusters.docker.cluster import DockerCluster
 from fixtures.clusters.errors import ClusterUnhealthyError
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.local.zookeeper import ZooKeeperCluster
 from fixtures.errors import OnceproofError
 from reports.model.run_record import Ended
 from reports.model.run_record import read as read_record
@@ -169,16 +172,21 @@ def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "runtime", "missing"),
-    [("4.3.1", "docker", "clusters in containers"), ("2.8.2", "local", "there is a metadata quorum")],
+    ("release", "runtime", "missing", "expected"),
+    [
+        ("4.3.1", "docker", "not run in containers: clusters there have no secured listener", Verdict.NOT_APPLICABLE),
+        ("2.8.2", "local", "there is a metadata quorum", Verdict.INCONCLUSIVE),
+    ],
 )
-def test_what_the_harness_cannot_try_is_not_kept(tmp_path: Path, release: str, runtime: str, missing: str) -> None:
-    """A case that needs a listener which cannot start here is INCONCLUSIVE, and so are its requirements."""
+def test_what_the_harness_cannot_try_is_not_kept(
+    tmp_path: Path, release: str, runtime: str, missing: str, expected: Verdict
+) -> None:
+    """A case that needs a listener which cannot start here is no PASS, and neither are its requirements."""
     case = replace(case_of(PASSED), needs=SECURED)
     verdict = bare_runner(tmp_path, release=release, runtime=runtime).perform(case)
-    assert verdict.verdict is Verdict.INCONCLUSIVE
+    assert verdict.verdict is expected
     assert missing in verdict.reason
-    assert [(each.id, each.verdict) for each in verdict.requirements] == [("IDEMP-07", Verdict.INCONCLUSIVE)]
+    assert [(each.id, each.verdict) for each in verdict.requirements] == [("IDEMP-07", expected)]
 
 
 def test_a_case_that_does_not_apply_needs_no_listener(tmp_path: Path) -> None:
@@ -191,10 +199,21 @@ def test_links_that_cannot_hold_frames_are_an_unmet_precondition() -> None:
     """On a cluster whose links cannot be led through the harness, a case about held requests is INCONCLUSIVE."""
     recording = ScriptRecorder()
     case = object.__new__(CaseContext)
-    case.recording, case.cluster = recording, MagicMock()
+    case.recording, case.cluster = recording, MagicMock(spec=ZooKeeperCluster)
     with pytest.raises(UnmetError), tampered(case, FrameFilter(api="Fetch"), Hold()):
         pytest.fail("nothing can be held")
     assert [(each.required, each.holds) for each in recording.statements] == [(True, False)]
+
+
+def test_a_case_that_needs_local_processes_is_left_out_in_containers() -> None:
+    """It says so, and which runtime it needs; a machine with a Docker engine would have no decision otherwise."""
+    case = object.__new__(CaseContext)
+    case.recording, case.cluster = ScriptRecorder(), MagicMock(spec=DockerCluster)
+    with (
+        pytest.raises(NotApplicableError, match=r"not run in containers.*--runtime local"),
+        tampered(case, FrameFilter(api="Fetch"), Hold()),
+    ):
+        pytest.fail("nothing can be held")
 
 
 def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +221,7 @@ def test_a_setting_that_cannot_be_taken_back_ends_the_cluster(tmp_path: Path, mo
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "broker-1.properties").write_text("", encoding="utf-8")
     case = MagicMock()
-    case.cluster.directory = tmp_path
+    case.cluster = MagicMock(spec=LocalCluster, directory=tmp_path)
     stops = MagicMock(side_effect=[nullcontext(), ClusterUnhealthyError("Broker 1 does not stop.")])
     monkeypatch.setattr("runner.protocol.toolkit.brokers.stopped", stops)
     with pytest.raises(ClusterUnhealthyError), settings.restarted(case, 1, "a.setting", "1"):
