@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from threading import Thread, Timer
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from chaos.errors import ChaosError, NodeLostError, SyncPointError, UnknownClientError
+from chaos.link_targets import BetweenBrokers
+from chaos.targets import AllBrokers
 from verification.vocabulary.history import FaultRecord
 
 if TYPE_CHECKING:
@@ -39,12 +41,11 @@ HOLD_ONE_WITHIN_S = 5.0
 HOLD_SOME_S = 12.0
 #: A driver that is let go sends its commit within milliseconds, on a busy machine within a second.
 DECIDE_WITHIN_S = 5.0
-#: A commit takes 3 to 30 ms, and the harness may notice the first one 35 ms late. Of a dozen producers that are let go
-#: all at once, every one was once answered before the brokers were killed. One every 5 ms keeps some of them in flight.
-LET_GO_EVERY_S = 0.005
-#: So many producers request their commit before the one at whose request the fault strikes: their commits are some 5 and
-#: 10 ms old then. Seen in six strikes: 1 or 2 commits unanswered; the oldest has mostly been answered.
-COMMITS_BEFORE = 2
+#: A commit takes 3 to 30 ms, and killing three containers takes up to 0.2 s: all commits were answered by then. A commit
+#: waits for a round trip between brokers, which takes twice as long as this, at least.
+SLOWED_MS = 150
+#: A dozen producers that are let go one after the other are in each phase of a commit when the last one requests it.
+LET_GO_EVERY_S = 0.05
 
 
 @dataclass(slots=True)
@@ -136,10 +137,9 @@ class Nemesis:
         return False
 
     def _strike(self, step: Step, log: _StepLog, release: Callable[[], None]) -> None:
-        if step.let_go_first:
-            self._let_go()
-        log.note(struck_ns=time.monotonic_ns())
-        injection = step.fault.inject(self.arena)
+        with self._deciding() if step.let_go_first else nullcontext():
+            log.note(struck_ns=time.monotonic_ns())
+            injection = step.fault.inject(self.arena)
         log.note(
             target=injection.target,
             applied_ns=time.monotonic_ns(),
@@ -168,23 +168,26 @@ class Nemesis:
             if log.applied.healed_ns is None:
                 log.note(healed_ns=time.monotonic_ns())
 
-    def _let_go(self) -> None:
-        """Let the producers go, one after the other; return when the third requests the end of its transaction.
+    @contextmanager
+    def _deciding(self) -> Iterator[None]:
+        """Let the producers go, one after the other; the body runs when the last one has requested its commit.
 
-        They are let go in a thread: on a busy machine that takes longer for a dozen than a broker needs to answer the
-        first one.
+        Brokers reach each other slowly meanwhile, so the last commits are without an answer when the body ends. The
+        evidence says whether they were: `undecided_at_strike`.
         """
-        processes = self.arena.clients.alive("producer")
-
-        def one_after_the_other() -> None:
+        clients, links = self.arena.clients, self.arena.cluster.links
+        between = BetweenBrokers(AllBrokers(), AllBrokers()).resolve(self.arena)
+        try:
+            for link in between:
+                links.degrade(link, latency_ms=SLOWED_MS)
+            processes = clients.alive("producer")
             for each in processes:
-                self.arena.clients.release((each,))
-                time.sleep(LET_GO_EVERY_S)
-
-        Thread(target=one_after_the_other, name="let-go", daemon=True).start()
-        # The evidence says whether one was undecided when the fault struck: `undecided_at_strike`.
-        later = processes[min(COMMITS_BEFORE, len(processes) - 1) :]
-        self.arena.clients.await_deciding(later, timeout_s=DECIDE_WITHIN_S)
+                clients.release((each,))
+                self.wait(LET_GO_EVERY_S)
+            clients.await_deciding(processes[-1:], timeout_s=DECIDE_WITHIN_S)
+            yield
+        finally:
+            links.restore(*between)
 
     def _await_attempts(self, needed: int) -> None:
         deadline = time.monotonic() + STANDS_LONGER_S

@@ -19,10 +19,10 @@ class Step:
     seconds, so that clients meet it in full force. `while_held` makes every transactional producer wait at that point,
     transaction open, from before the fault strikes until it is confirmed. With `holding` only so many of them wait, for a
     bounded time, and the others go on; one that does not get there in time is passed over. `leaving` of them end after that
-    operation without a successor, as a job ends after its last commit. `let_go_first` releases them before the fault
-    strikes: it strikes as soon as one of them has requested the end of its transaction. `once_whole` first waits until every
-    broker is back and every replica in sync, as in a rolling restart. Consecutive steps with the same `stage` form one named
-    phase of the history.
+    operation without a successor, as a job ends after its last commit. `let_go_first` releases them one by one
+    before the fault strikes, with slow links between the brokers: it strikes when the last one has requested the end of its
+    transaction. `once_whole` first waits until every broker is back and every replica in sync, as in a rolling restart.
+    Consecutive steps with the same `stage` form one named phase of the history.
     """
 
     fault: Fault
@@ -48,7 +48,8 @@ class Step:
     def describe(self) -> str:
         """The step in words."""
         who = f"{self.holding} of the producers" if self.holding else "every producer"
-        when = "as every producer goes on from" if self.let_go_first else f"while {who} waits at"
+        slowly = "with slow links between the brokers, as every producer goes on from"
+        when = slowly if self.let_go_first else f"while {who} waits at"
         held = "" if self.while_held is None else f", {when} {self.while_held.value}"
         leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
         after = f"after {self.after_s:g} s: " if self.after_s else ""

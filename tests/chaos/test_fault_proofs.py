@@ -232,25 +232,28 @@ def test_the_next_step_waits_until_the_cluster_is_whole() -> None:
 
 
 def test_producers_are_let_go_as_the_fault_strikes() -> None:
-    """With `let_go_first` the fault strikes once one of them has requested its commit, not while they wait."""
+    """With `let_go_first` the fault strikes once the last one has requested its commit, while brokers replicate slowly."""
     on = arena()
     cluster, clients = on.cluster, on.clients
     assert isinstance(cluster, FakeCluster)
     assert isinstance(clients, FakeClients)
     held: list[bool] = []
     asked: list[int] = []
+    slow: list[int] = []
     crash = cluster.crash
 
     def watched(*brokers: BrokerId) -> None:
         held.append(bool(clients.held))
         asked.append(clients.asked_for_deciding)
+        slow.append(len(cluster.links.slow))
         crash(*brokers)
 
     cluster.crash = watched  # type: ignore[method-assign]
     for first in (False, True):
         step = Step(fault=CrashBroker(LEADER), hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, let_go_first=first)
         applied(step.fault, on, step=step)
-    assert (held, asked) == ([True, False], [0, 1])
+    assert (held, asked, slow) == ([True, False], [0, 1], [0, 6])
+    assert cluster.links.is_healed()
     for point in (None, SyncPoint.BEFORE_PRODUCE):
         with pytest.raises(FutileFaultError, match="producers that are not held before a commit"):
             Step(fault=CrashBroker(LEADER), while_held=point, let_go_first=True)
