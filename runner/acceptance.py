@@ -25,16 +25,16 @@ from typing import Any
 
 from fixtures.errors import OnceproofError
 from runner import checkout
-from runner.config import ROOT
+from runner.config import OUT, ROOT
 from runner.pytest_process import OverdueRunError, run_pytest
-from runner.resumable_matrix import CellStore, add_rerun_option, markdown_table
+from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
-from verification.evidence.atomic_write import atomic_write
 from verification.known_bugs.catalogue import KnownBug, affects
 from verification.known_bugs.catalogue import load as load_known_bugs
-from verification.vocabulary.verdict import Decision, ExitCode
+from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
-LINES = ROOT / "reports" / "out" / "acceptance.jsonl"
+#: Both are kept in the repository, so that a matrix goes on on another machine.
+LINES = ROOT / "docs" / "generated" / "acceptance.jsonl"
 TABLE = ROOT / "docs" / "generated" / "acceptance.md"
 #: A run takes about 12 minutes on two cores; four times that is a run that hangs.
 RUN_WITHIN_S = 3_000.0
@@ -74,13 +74,16 @@ MATRIX: tuple[AcceptanceRun, ...] = (
 )
 
 
+#: Cases that are only counted; a line keeps each of the others.
+UNREMARKABLE = (Verdict.PASS.name, Verdict.NOT_APPLICABLE.name)
+
 #: How an acceptable run ends: without a known bug that decides, or with one. Any other end leaves something undecided.
 ENDS = {int(ExitCode.CONFORMANT): str(Decision.GO), int(ExitCode.VIOLATION): str(Decision.NO_GO)}
 
 
 def perform(run: AcceptanceRun) -> dict[str, Any]:
     """Perform one run and return its line. Raises AcceptanceError when it left no results."""
-    directory = LINES.parent / f"{run.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    directory = OUT / f"{run.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
     options = [f"--{name}={value}" for name, value in (("kafka", run.release), ("runtime", run.runtime))]
     options += [f"--client={run.client}", f"--seed={run.seed}", f"--run-dir={directory}"]
     began = time.monotonic()
@@ -105,7 +108,8 @@ def perform(run: AcceptanceRun) -> dict[str, Any]:
         "decision": results["decision"],
         "scenarios": [_row(each) for each in results["scenarios"]],
         "controls": [_row(each) for each in results["controls"]],
-        "cases": [_case_row(each) for each in results["cases"]],
+        "case_verdicts": dict(Counter(each["verdict"] for each in results["cases"]).most_common()),
+        "cases": [_case_row(each) for each in results["cases"] if each["verdict"] not in UNREMARKABLE],
     }
 
 
@@ -164,9 +168,8 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
 
 def _cases_of(line: dict[str, Any]) -> str:
     """How many protocol cases ended with which verdict, and the known bugs of those that failed."""
-    counted = Counter(each["verdict"] for each in line["cases"])
     bugs = sorted({bug for each in line["cases"] if each["verdict"] == "FAIL" for bug in each["known_bugs"]})
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in line["case_verdicts"].items())
     return f"Protocol cases: {verdicts or 'none'}.{' Known bugs: ' + ', '.join(bugs) + '.' if bugs else ''}"
 
 
@@ -239,23 +242,19 @@ def _case_row(result: dict[str, Any]) -> dict[str, Any]:
 
 def read() -> Stored:
     """The stored results; each one that is put rewrites them and the page."""
-    text = LINES.read_text(encoding="utf-8") if LINES.is_file() else ""
-    return CellStore(map(json.loads, text.splitlines()), key=_run_of, save=_write)
-
-
-def _write(lines: Sequence[dict[str, Any]]) -> None:
-    LINES.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
-    atomic_write(TABLE, render(lines))
+    return stored_lines(LINES, key=_run_of, page=TABLE, render=render)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Make the runs without a valid result; exit code 1 for any objection, 2 for a missing run, 5 for a broken one."""
     parser = Parser(prog="python -m runner.acceptance", description=(__doc__ or "").splitlines()[0])
-    add_rerun_option(parser)
+    add_resuming_options(parser)
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
     stored = read()
+    if options.render_only:
+        stored.save()
+        return int(ExitCode.CONFORMANT)
     for run in outstanding(stored, checkout.commit(), rerun=options.rerun, only=options.only):
         try:
             stored.put(perform(run))

@@ -6,12 +6,15 @@ has been repeated. Each command says itself how a cell is stored, and which stor
 
 from __future__ import annotations
 
+import json
 import threading
 from argparse import ArgumentParser
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from fixtures.errors import OnceproofError
+from verification.evidence.atomic_write import atomic_write
 
 Key = TypeVar("Key", bound=Hashable)
 Cell = TypeVar("Cell")
@@ -40,6 +43,11 @@ class CellStore(Generic[Key, Cell]):
         """The keys without a valid cell, in their order; with `rerun` all of them."""
         return [key for key in keys if rerun or key not in self._cells or not valid(self._cells[key])]
 
+    def save(self) -> None:
+        """Save all cells as they are."""
+        with self._lock:
+            self._save(self.cells)
+
     def put(self, cell: Cell) -> None:
         """Add or replace a cell and save all of them. Raises what saving raises."""
         with self._lock:
@@ -49,10 +57,30 @@ class CellStore(Generic[Key, Cell]):
             self._save(self.cells)
 
 
-def add_rerun_option(parser: ArgumentParser) -> None:
-    """Declare `--rerun`."""
+def stored_lines(
+    path: Path,
+    *,
+    key: Callable[[dict[str, Any]], Key],
+    page: Path,
+    render: Callable[[Sequence[dict[str, Any]]], str],
+) -> CellStore[Key, dict[str, Any]]:
+    """The cells of a file with one JSON object per line. Saving them writes the file and the page."""
+
+    def save(lines: Sequence[dict[str, Any]]) -> None:
+        atomic_write(path, "".join(json.dumps(line) + "\n" for line in lines))
+        atomic_write(page, render(lines))
+
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return CellStore(map(json.loads, text.splitlines()), key=key, save=save)
+
+
+def add_resuming_options(parser: ArgumentParser) -> None:
+    """Declare `--rerun` and `--render-only`."""
     parser.add_argument(
         "--rerun", "--again", action="store_true", help="run all cells again, also those with a stored result"
+    )
+    parser.add_argument(
+        "--render-only", "--render", action="store_true", help="run nothing; rebuild the pages from stored results"
     )
 
 

@@ -22,15 +22,15 @@ from typing import Any
 
 from fixtures.errors import OnceproofError
 from runner import checkout
-from runner.config import DEFAULT_CLIENT, ROOT
+from runner.config import DEFAULT_CLIENT, OUT, ROOT
 from runner.pytest_process import OverdueRunError, run_pytest
-from runner.resumable_matrix import CellStore, add_rerun_option, markdown_table
+from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
-from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 PATHS = Path(__file__).parent / "upgrades" / "paths.toml"
-LINES = ROOT / "reports" / "out" / "upgrades.jsonl"
+#: Both are kept in the repository, so that a matrix goes on on another machine.
+LINES = ROOT / "docs" / "generated" / "upgrades.jsonl"
 TABLE = ROOT / "docs" / "generated" / "upgrades.md"
 #: A path takes 5 minutes on two cores; on a machine that is busy with other work four times that.
 PATH_WITHIN_S = 1_800.0
@@ -86,7 +86,7 @@ def _path_of(entry: dict[str, Any]) -> MatrixPath:
 
 def perform(path: MatrixPath) -> dict[str, Any]:
     """Run one path and return its line. Raises UpgradeMatrixError when it left no results."""
-    directory = LINES.parent / f"upgrade-{path.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    directory = OUT / f"upgrade-{path.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
     began = time.monotonic()
     try:
         code = run_pytest(["suites/upgrades", *path.arguments, f"--run-dir={directory}"], within_s=PATH_WITHIN_S)
@@ -197,30 +197,20 @@ def exit_of(paths: Sequence[MatrixPath], stored: StoredPaths) -> ExitCode:
 
 def read() -> StoredPaths:
     """The stored results; each one that is put rewrites them and the page."""
-    text = LINES.read_text(encoding="utf-8") if LINES.is_file() else ""
-    return CellStore(map(json.loads, text.splitlines()), key=lambda line: str(line["name"]), save=_write)
-
-
-def _write(lines: Sequence[dict[str, Any]]) -> None:
-    LINES.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(LINES, "".join(json.dumps(line) + "\n" for line in lines))
-    atomic_write(TABLE, render(lines))
+    return stored_lines(LINES, key=lambda line: str(line["name"]), page=TABLE, render=render)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the paths without a valid result; exit code 1 for any objection, 2 for a missing run, 5 for a broken one."""
     parser = Parser(prog="python -m runner.upgrade_matrix", description=(__doc__ or "").splitlines()[0])
-    add_rerun_option(parser)
+    add_resuming_options(parser)
     parser.add_argument("--paths", nargs="+", default=[], metavar="TEXT", help="only paths whose name contains a text")
-    parser.add_argument(
-        "--render-only", action="store_true", help="write the page from the stored results, run nothing"
-    )
     options = parser.parse_args(arguments)
     stored = read()
     try:
         paths = chosen(options.paths)
         if options.render_only:
-            _write(stored.cells)
+            stored.save()
             return int(ExitCode.CONFORMANT)
         for path in outstanding(stored, paths, checkout.commit(), rerun=options.rerun):
             stored.put(perform(path))

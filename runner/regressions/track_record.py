@@ -36,7 +36,7 @@ from runner.protocol.case_runner import CaseRunner, ProtocolCase
 from runner.regressions import matrix
 from runner.regressions.matrix import ReproductionResult
 from runner.regressions.reproduction import REPRODUCTIONS, Reproduction, Result
-from runner.resumable_matrix import CellStore, add_rerun_option
+from runner.resumable_matrix import CellStore, add_resuming_options
 from verification.command_line import Parser, end_with
 from verification.evidence.run_directory import SCRIPT
 from verification.known_bugs.measured import CELLS
@@ -223,10 +223,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--releases", metavar="LIST", help="such as 4.0.0,4.3.1 (default: every one of the matrix)")
     parser.add_argument("--bugs", default="", metavar="LIST", help="such as KB-05,KB-03/TV1 (default: all)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="releases at a time (default 2)")
-    add_rerun_option(parser)
-    parser.add_argument(
-        "--render-only", "--render", action="store_true", help="run nothing; rebuild the pages from stored results"
-    )
+    add_resuming_options(parser)
     options = parser.parse_args(arguments)
     try:
         names = RELEASES if options.releases is None else tuple(filter(None, options.releases.split(",")))

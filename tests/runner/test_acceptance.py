@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -42,6 +43,7 @@ def line(
         "decision": end[1],
         "scenarios": list(scenarios) or [row("PASS")],
         "controls": [control or row("FAIL", "", convicted=True)],
+        "case_verdicts": dict(Counter(each["verdict"] for each in cases)),
         "cases": list(cases),
     }
 
@@ -153,6 +155,14 @@ def test_running_one_cell_again_keeps_the_others(ran: list[AcceptanceRun]) -> No
     lines = [json.loads(each) for each in acceptance.LINES.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == len(MATRIX)
     assert [each["commit"] for each in lines].count("0ld") == len(MATRIX) - 1
+
+
+def test_rendering_runs_nothing(ran: list[AcceptanceRun]) -> None:
+    """The page is written from the stored results alone."""
+    acceptance.LINES.write_text(json.dumps(line(cases=[row("FAIL", "KB-16")])) + "\n", encoding="utf-8")
+    assert main(["--render-only"]) == ExitCode.CONFORMANT
+    assert ran == []
+    assert "Protocol cases: 1 FAIL. Known bugs: KB-16." in acceptance.TABLE.read_text(encoding="utf-8")
 
 
 def test_lines_are_written_as_a_whole(ran: list[AcceptanceRun], monkeypatch: pytest.MonkeyPatch) -> None:
