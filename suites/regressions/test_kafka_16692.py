@@ -1,4 +1,4 @@
-"""KB-12: a 3.7.0 leader sends AddPartitionsToTxn v4 to coordinators that do not know it (KAFKA-16992).
+"""KB-12: a 3.7.0 leader sends AddPartitionsToTxn v4 to coordinators that do not know it (KAFKA-16692).
 
 The leader verifies transactional batches with AddPartitionsToTxn v4, whatever the coordinator advertises. A coordinator
 without that version closes the connection. The leader passes NETWORK_EXCEPTION (13) on to the producer, as long as the
