@@ -60,7 +60,7 @@ CASES: dict[str, Case] = {
         coordinating.completed_in_time,
         coordinating.released_in_time,
         coordinating.refused,
-        coordinating.refused_now_and_then,
+        coordinating.refused_at_times,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,

@@ -153,7 +153,7 @@ def refused(run: str) -> tuple[Plant, set[Found]]:
     return plant, {("stranded-producer", 0, 10, None, None, None, None, None)}
 
 
-def refused_now_and_then(run: str) -> tuple[Plant, set[Found]]:
+def refused_at_times(run: str) -> tuple[Plant, set[Found]]:
     """One operation in a row of failed ones ended well, and failed ones go on while a node is down."""
     failed = (*range(5, 9), *range(10, 13), *range(15, 20))
     return _upgraded(run, [(3, 4), (13, 14), (17, 18)], *TRANSACTION, failed_at_s=failed), set()
