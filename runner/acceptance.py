@@ -29,6 +29,7 @@ from runner.config import OUT, ROOT
 from runner.pytest_process import OverdueRunError, run_pytest
 from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
 from verification.known_bugs.catalogue import KnownBug, affects
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
@@ -242,7 +243,7 @@ def _case_row(result: dict[str, Any]) -> dict[str, Any]:
 
 def read() -> Stored:
     """The stored results; each one that is put rewrites them and the page."""
-    return stored_lines(LINES, key=_run_of, page=TABLE, render=render)
+    return stored_lines(LINES, key=_run_of, show=lambda lines: atomic_write(TABLE, render(lines)))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -126,7 +126,8 @@ class RunResources(Closing):
         watchdog.start()
         try:
             verdicts = judge(self.spark(), [directory for directory, _ in batch])
-        except Exception:  # noqa: BLE001 - each scenario without a verdict needs the reason
+        except Exception as failed:  # noqa: BLE001 - each scenario without a verdict needs the reason
+            error: Exception = failed
             if self._abandoned:
                 why = f"The judgement was ended after {time.monotonic() - began:.0f} s; {self.spark_log} may say why."
                 error = EnvironmentProblemError(why)

@@ -58,17 +58,13 @@ class CellStore(Generic[Key, Cell]):
 
 
 def stored_lines(
-    path: Path,
-    *,
-    key: Callable[[dict[str, Any]], Key],
-    page: Path,
-    render: Callable[[Sequence[dict[str, Any]]], str],
+    path: Path, *, key: Callable[[dict[str, Any]], Key], show: Callable[[Sequence[dict[str, Any]]], None]
 ) -> CellStore[Key, dict[str, Any]]:
-    """The cells of a file with one JSON object per line. Saving them writes the file and the page."""
+    """The cells of a file with one JSON object per line. Saving writes it, then calls `show`, which writes the pages."""
 
     def save(lines: Sequence[dict[str, Any]]) -> None:
         atomic_write(path, "".join(json.dumps(line) + "\n" for line in lines))
-        atomic_write(page, render(lines))
+        show(lines)
 
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return CellStore(map(json.loads, text.splitlines()), key=key, save=save)

@@ -2,10 +2,12 @@
 
 The paths and their decisions are data (`runner/upgrades/paths.toml`). Each is one `tox -e upgrade` in a process of its own,
 with its own run directory. Results are kept as one JSON line per path, so a matrix that was stopped goes on where it
-stopped. After every path `docs/generated/upgrades.md` is rendered from those lines.
+stopped. After every path `docs/generated/upgrades.md` and the pairs in `docs/generated/track-record.md` are rendered from
+those lines.
 
-A path is as expected when its decision and its known bugs are, every control was detected, and nothing is inconclusive,
-an error, or a violation without the name of a known bug. Such a result stays valid at any commit, others only at their own.
+A path is as expected when its decision and its known bugs are, it has none of those that it must not have, every control
+was detected, and nothing is inconclusive, an error, or a violation without the name of a known bug. Such a result stays
+valid at any commit, others only at their own.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +27,24 @@ from fixtures.errors import OnceproofError
 from runner import checkout
 from runner.config import DEFAULT_CLIENT, OUT, ROOT
 from runner.pytest_process import OverdueRunError, run_pytest
-from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
+from runner.resumable_matrix import (
+    CellStore,
+    add_resuming_options,
+    markdown_table,
+    replace_between_markers,
+    stored_lines,
+)
 from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
+from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 PATHS = Path(__file__).parent / "upgrades" / "paths.toml"
 #: Both are kept in the repository, so that a matrix goes on on another machine.
 LINES = ROOT / "docs" / "generated" / "upgrades.jsonl"
 TABLE = ROOT / "docs" / "generated" / "upgrades.md"
+RECORD = ROOT / "docs" / "generated" / "track-record.md"
+BEGIN, END = "<!-- pairs: begin -->", "<!-- pairs: end -->"
 #: A path takes 5 minutes on two cores; on a machine that is busy with other work four times that.
 PATH_WITHIN_S = 1_800.0
 _UNDECIDED = (Verdict.INCONCLUSIVE.name, Verdict.ERROR.name)
@@ -52,6 +65,7 @@ class MatrixPath:
     options: tuple[str, ...] = ()
     decision: str = str(Decision.GO)
     bugs: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     why: str = ""
 
     @property
@@ -128,6 +142,7 @@ def objections(path: MatrixPath, line: dict[str, Any]) -> list[str]:
         found.append(f"it ended {line['decision']} and not {path.decision}")
     seen = {bug for each in line["scenarios"] for bug in each["known_bugs"]}
     found += [f"{bug} was not found" for bug in path.bugs if bug not in seen]
+    found += [f"{bug} was found" for bug in path.without if bug in seen]
     for each in line["scenarios"]:
         if each["verdict"] in _UNDECIDED:
             found.append(f"{each['key']} is {each['verdict']}")
@@ -156,6 +171,33 @@ def render(lines: Iterable[dict[str, Any]]) -> str:
             "",
         ]
     )
+
+
+def pairs(lines: Iterable[dict[str, Any]]) -> str:
+    """The table of known bugs of upgrades for the track record: the paths that must show each, and those that must not."""
+    results = {line["name"]: line for line in lines}
+    paths = matrix()
+    rows = [
+        [
+            bug.id,
+            bug.title,
+            *(
+                "<br>".join(_outcome(path, results.get(path.name)) for path in paths if bug.id in pair(path))
+                or "none known"
+                for pair in (attrgetter("bugs"), attrgetter("without"))
+            ),
+        ]
+        for bug in load_known_bugs().values()
+        if any(bug.id in path.bugs for path in paths)
+    ]
+    return "\n".join(["", *markdown_table(["bug", "what", "path with it", "path without it"], rows), "", ""])
+
+
+def _outcome(path: MatrixPath, line: dict[str, Any] | None) -> str:
+    words = [f"{path.source} → {path.target}", path.client, *(f"`{each}`" for each in path.options)]
+    if line is None:
+        return f"{', '.join(words)}: not run yet"
+    return f"{', '.join(words)}: {'; '.join(objections(path, line)) or 'as expected, ' + line['decision']}"
 
 
 def _row(path: MatrixPath, line: dict[str, Any] | None) -> list[str]:
@@ -197,7 +239,13 @@ def exit_of(paths: Sequence[MatrixPath], stored: StoredPaths) -> ExitCode:
 
 def read() -> StoredPaths:
     """The stored results; each one that is put rewrites them and the page."""
-    return stored_lines(LINES, key=lambda line: str(line["name"]), page=TABLE, render=render)
+    return stored_lines(LINES, key=lambda line: str(line["name"]), show=_show)
+
+
+def _show(lines: Sequence[dict[str, Any]]) -> None:
+    atomic_write(TABLE, render(lines))
+    page = RECORD.read_text(encoding="utf-8")
+    atomic_write(RECORD, replace_between_markers(page, BEGIN, END, new=pairs(lines), name=str(RECORD)))
 
 
 def main(arguments: list[str] | None = None) -> int:

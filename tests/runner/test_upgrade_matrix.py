@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_the_paths_are_possible_and_cover_the_supported_releases() -> None:
     for path in paths:
         UpgradePath(source=Release.parse(path.source), target=Release.parse(path.target))
         assert path.decision in set(Decision)
-        assert set(path.bugs) <= set(load_known_bugs())
+        assert {*path.bugs, *path.without} <= set(load_known_bugs())
         assert path.why
     pairs = {(path.source, path.target) for path in paths}
     line_3, *line_4 = map(str, supported_releases())
@@ -75,6 +76,7 @@ def test_the_paths_are_possible_and_cover_the_supported_releases() -> None:
         (GOOD, line(verdict="ERROR"), ["a is ERROR"]),
         (GOOD, line(convicted=False), ["control c was not detected"]),
         (BAD, line(BAD, "KB-10", verdict="FAIL", decision="NO-GO"), []),
+        (replace(GOOD, without=("KB-10",)), line(GOOD, "KB-10", verdict="FAIL"), ["KB-10 was found"]),
         (BAD, line(BAD), ["it ended GO and not NO-GO", "KB-10 was not found"]),
     ],
 )
@@ -94,6 +96,8 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(command, "LINES", tmp_path / "upgrades.jsonl")
     monkeypatch.setattr(command, "TABLE", tmp_path / "upgrades.md")
+    monkeypatch.setattr(command, "RECORD", tmp_path / "track-record.md")
+    command.RECORD.write_text(f"# Before\n{command.BEGIN}\n{command.END}\nAfter\n", encoding="utf-8")
     monkeypatch.setattr(command, "perform", run)
     monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
     return names
@@ -109,6 +113,12 @@ def test_a_matrix_goes_on_where_it_stopped(ran: list[str], tmp_path: Path) -> No
     assert len(ran) == 4
     page = (tmp_path / "upgrades.md").read_text(encoding="utf-8")
     assert f"3 of {len(matrix())} paths were run." in page
+    before, _, after = (tmp_path / "track-record.md").read_text(encoding="utf-8").partition("| KB-12 |")
+    assert (
+        "| 4.1.2 → 4.2.0, confluent: as expected, NO-GO<br>4.1.2 → 4.2.0, java: as expected, NO-GO<br>4.0.2" in before
+    )
+    assert "| 4.1.2 → 4.2.1, confluent: as expected, GO<br>4.0.2 → 4.2.1, confluent: not run yet |" in before
+    assert after.endswith("After\n")
 
 
 def test_what_has_an_answer_is_not_run_again(ran: list[str]) -> None:

@@ -62,7 +62,7 @@ SEEN = {
     "KB-09": "...................VVVV....",
     "KB-10": ".......................V.. ",
     "KB-11": "...................VVV.....",
-    "KB-12": "...............V.......... ",
+    "KB-12": ".............V V.......... ",
     "KB-16": ".........................VV",
     "KB-17": ".............VVVVVVVVVVVVVV",
 }
@@ -121,6 +121,7 @@ def test_few_bugs_name_findings() -> None:
     """These alone have signatures, so that no other entry is ever attached to a finding."""
     assert {bug.id: bug.signature for bug in BUGS.values() if bug.signature is not None} == {
         "KB-10": Signature.MARKER_REFUSED_BY_OLDER_LEADER,
+        "KB-12": Signature.VERIFIED_BY_OLDER_COORDINATOR,
         "KB-16": Signature.MARKER_DROPPED_WHILE_LEADERLESS,
         "KB-17": Signature.REFUSED_DUPLICATE,
         "KB-40": Signature.LOWERED_TRANSACTION_VERSION,

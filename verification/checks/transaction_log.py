@@ -1,9 +1,9 @@
-"""`illegal-transition` and late completions: checks the transaction log of a run.
+"""`illegal-transition`, late completions and refused producers: checks the transaction log of a run, and its producers.
 
 These are the only checks without dataframes. They walk histories step by step, and the log of a run has some thousand
 records. So they run in Spark's driver and cost no job. `verification.checks.transaction_states` has the rules of the
-coordinator's state machine, `verification.evidence.late_completions` the bound on a completion; the reference judge has
-its own.
+coordinator's state machine, `verification.evidence.late_completions` and `verification.evidence.refused_producers` the
+bounds in time; the reference judge has its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from verification.checks.transaction_states import judge
 from verification.evidence.late_completions import late_completions as late_completions_of
+from verification.evidence.refused_producers import refused_producers as refused_producers_of
 from verification.evidence.transaction_log_file import TransactionLog
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry
@@ -64,10 +65,26 @@ def late_completions(frame: Iterable[Row]) -> Iterator[RawViolation]:
             )
 
 
+def refused_producers(frame: Iterable[Row]) -> Iterator[RawViolation]:
+    """`stranded-producer`, but in the middle of an upgrade: producers whose operations all fail while every node is up.
+
+    One violation per series; its operation is the last one.
+    """
+    for row in frame:
+        for refused in refused_producers_of(row):
+            yield RawViolation(
+                anomaly=Anomaly.STRANDED_PRODUCER,
+                process=refused.last.process,
+                operation=refused.last.operation,
+                detail=str(refused),
+            )
+
+
 #: The checks of the transaction log, by name.
 WALKS: Mapping[str, Callable[[Iterable[Row]], Iterator[RawViolation]]] = {
     "illegal-transition": illegal_transitions,
     "late-completion": late_completions,
+    "refused-producer": refused_producers,
 }
 
 

@@ -1,5 +1,7 @@
 """The transaction log of a run as one row, with the times in which an append may have failed, or nothing was disturbed.
 
+In an upgrade the row also has what leaders stated, and how the operations of transactional producers ended.
+
 The history gives the first time: from the first fault, less the time that a coordinator waits for replicas, until every
 replica was in sync again. The brokers' clocks date the records. Where those may differ from the clock of this machine,
 the append of any record may have failed, and no time is known to be undisturbed.
@@ -8,6 +10,7 @@ the append of any record may have failed, and no time is known to be undisturbed
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,21 @@ NS_PER_MS = 1_000_000
 MISSING_MAX = 4
 
 Window = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The end of an operation of a transactional producer, and its time in wall-clock milliseconds."""
+
+    process: int
+    operation: int
+    transactional_id: str
+    began_ms: int
+    ended_ms: int
+    failed: bool
+    error_code: int | None = None
+
+
 #: When a leader was asked (wall-clock milliseconds), and its last stable offset and high watermark.
 Look = tuple[int, int, int]
 
@@ -42,8 +60,16 @@ def rows(run: RunEvidence) -> list[Row]:
         return []
     undisturbed = undisturbed_ms(run)
     looks = _looks_ms(run) if undisturbed else {}
-    row = {"run": run.run, "log": log, "failing_ms": failing_ms(run), "undisturbed_ms": undisturbed, "looks_ms": looks}
-    return [row]
+    return [
+        {
+            "run": run.run,
+            "log": log,
+            "failing_ms": failing_ms(run),
+            "undisturbed_ms": undisturbed,
+            "looks_ms": looks,
+            "answers": _answers(run) if undisturbed else (),
+        }
+    ]
 
 
 def unjudged(run: RunEvidence) -> str | None:
@@ -130,6 +156,25 @@ def _looks_ms(run: RunEvidence) -> dict[str, list[Look]]:
             look = ((zero_ns + each.at_ns) // NS_PER_MS, each.last_stable_offset, each.high_watermark)
             found[f"{each.topic}-{each.partition}"].append(look)
     return dict(found)
+
+
+def _answers(run: RunEvidence) -> tuple[Answer, ...]:
+    """Every operation of a transactional producer that ended, but for initialisations, in order of process and number."""
+    zero_ns = wall_clock_ns(run) or 0
+    ended = (
+        Answer(
+            process=each.process,
+            operation=each.operation,
+            transactional_id=each.transactional_id,
+            began_ms=(zero_ns + each.invoked_ns) // NS_PER_MS,
+            ended_ms=(zero_ns + each.completed_ns) // NS_PER_MS,
+            failed=each.outcome is Outcome.FAIL,
+            error_code=each.error_code,
+        )
+        for each in run.history.of(Operation)
+        if each.transactional_id is not None and each.action is not Action.INIT and each.completed_ns is not None
+    )
+    return tuple(sorted(ended, key=lambda each: (each.process, each.operation)))
 
 
 def _over_ns(step: FaultRecord) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from verification.evidence import late_completions
+from verification.evidence import late_completions, refused_producers
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.evidence.upgrade_state import UpgradeState, is_upgrade, leader_at, state_at
@@ -41,7 +41,11 @@ def circumstances(evidence: RunEvidence, violation: RawViolation) -> Circumstanc
         at_ns = operation.invoked_ns if operation.decided_ns is None else operation.decided_ns
     else:
         return None
-    led = _leader(evidence, violation, at_ns) if late is None else late_completions.leaders(evidence, late)
+    refused = refused_producers.of_violation(evidence, violation)
+    if late is not None:
+        led: Iterable[int] = late_completions.leaders(evidence, late)
+    else:
+        led = _leader(evidence, violation, at_ns) if refused is None else refused_producers.leaders(evidence, refused)
     leaders = tuple(sorted(set(led)))
     asked = entry if entry is not None else operation
     of_id = None if asked is None else asked.transactional_id

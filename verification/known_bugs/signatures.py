@@ -26,6 +26,11 @@ another transaction (KB-04).
 (`verification.evidence.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the transaction whose
 last stable offset stood, so that it had no marker, was led by a node of an older release.
 
+`verified-by-older-coordinator` (KB-12) needs three facts about a producer whose operations all failed while every node was
+up (`verification.evidence.refused_producers`): at least half of them were answered NETWORK_EXCEPTION, which librdkafka names
+so only when a broker answered it; the coordinator ran a release older than 3.6.0, which verifies nothing; and a node with
+the bug led a partition of the producer's transactions.
+
 `lowered-transaction-version` (KB-40) needs two facts: a broker answered the producer's operation with UNSUPPORTED_VERSION,
 and transaction.version was lowered before that answer and not raised again before the operation began.
 
@@ -42,7 +47,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from verification.evidence import late_completions
+from verification.evidence import late_completions, refused_producers
 from verification.evidence.lso_samples import leaderless, no_leader_seen
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_completions import completed_ns
@@ -198,6 +203,28 @@ def marker_refused_by_older_leader(evidence: RunEvidence, violation: RawViolatio
     return coordinator == _SENDS_UNKNOWN_VERSION and older
 
 
+_NETWORK_EXCEPTION = 13
+#: Coordinators from this release on answer the requests by which leaders verify transactions (KIP-890).
+_ANSWERS_VERIFICATION = "3.6.0"
+
+
+def verified_by_older_coordinator(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-12; see the module's docstring."""
+    refused, zero_ns = refused_producers.of_violation(evidence, violation), wall_clock_ns(evidence)
+    if refused is None or zero_ns is None or evidence.transaction_log is None:
+        return False
+    codes = [each.error_code for each in refused.answers]
+    if 2 * codes.count(_NETWORK_EXCEPTION) < len(codes):
+        return False
+    at_ns = refused.last.ended_ms * NS_PER_MS - zero_ns
+    running, bug = state_at(evidence, at_ns).releases, catalogue.load()["KB-12"]
+    own = (each for each in evidence.transaction_log.entries if each.transactional_id == refused.last.transactional_id)
+    coordinators = {running.get(str(leader_at(evidence, TOPIC, each.partition, at_ns)), "") for each in own}
+    led = {running.get(str(each), "") for each in refused_producers.leaders(evidence, refused)}
+    older = all(each and releases.parse(each) < releases.parse(_ANSWERS_VERIFICATION) for each in coordinators)
+    return bool(coordinators) and older and any(each and catalogue.affects(bug, each) for each in led)
+
+
 _TRANSACTION_VERSION = "transaction.version"
 _UNSUPPORTED_VERSION = 35
 #: The broker's text for that code; client libraries wrap the error in others.
@@ -269,6 +296,7 @@ SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
     Signature.REFUSED_DUPLICATE: refused_duplicate,
     Signature.MARKER_REFUSED_BY_OLDER_LEADER: marker_refused_by_older_leader,
+    Signature.VERIFIED_BY_OLDER_COORDINATOR: verified_by_older_coordinator,
     Signature.LOWERED_TRANSACTION_VERSION: lowered_transaction_version,
     Signature.REPEATED_IN_A_LATER_EPOCH: repeated_in_a_later_epoch,
 }

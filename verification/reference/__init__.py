@@ -37,6 +37,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     stability.stranded,
     transaction_log.transitions,
     transaction_log.late,
+    transaction_log.refused,
 )
 #: The definitions that need only the delivered records and the answers to clients.
 WITHOUT_LOG = (
@@ -50,6 +51,7 @@ WITHOUT_LOG = (
     stability.stranded,
     transaction_log.transitions,
     transaction_log.late,
+    transaction_log.refused,
 )
 
 

@@ -1,4 +1,4 @@
-"""illegal-transition and late completions, each by another way than the checks'.
+"""illegal-transition, late completions and refused producers, each by another way than the checks'.
 
 For each record it checks every state that its coordinator can have been in, one by one.
 `verification.checks.transaction_states` goes forward with the set of possible states. This module goes back instead:
@@ -33,6 +33,8 @@ _OF_TV2 = {(before, "PrepareAbort") for before in _OVER}
 _EPOCH_LAST = (1 << 15) - 1
 #: So long may readers be held back after a decision, while every node is up.
 _LATE_MS = 4_000
+#: So many operations in a row must fail.
+_FAILURES = 5
 #: The longest sequence of failed appends that is believed.
 _FAILED_MAX = 63
 
@@ -80,6 +82,23 @@ def late(index: RunIndex) -> Iterator[RawViolation]:
                         offset=decision.offset,
                     )
                     break
+
+
+def refused(index: RunIndex) -> Iterator[RawViolation]:
+    """stranded-producer of an upgrade: from the last failed operation of a series back to its first one."""
+    for row in index.rows.get("transaction_log", ()):
+        for began, ended in row["undisturbed_ms"]:
+            inside = [each for each in row["answers"] if began <= each.began_ms <= each.ended_ms <= ended]
+            for process in sorted({each.process for each in inside}):
+                own = sorted((each for each in inside if each.process == process), key=lambda each: -each.operation)
+                while own:
+                    last, count = own[0], 0
+                    while own and own[0].failed:
+                        first, count = own.pop(0), count + 1
+                    if count >= _FAILURES and last.ended_ms - first.began_ms > _LATE_MS:
+                        yield RawViolation(anomaly=Anomaly.STRANDED_PRODUCER, process=process, operation=last.operation)
+                    if not count:
+                        own.pop(0)
 
 
 def _stands(looks: list[tuple[int, int, int]], from_ms: int, until_ms: int) -> bool:

@@ -161,11 +161,12 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.STRANDED_PRODUCER: (
         "A transactional producer received an error after which it can never go on, although no other producer had"
-        " superseded it.",
+        " superseded it; or in an upgrade all its operations failed for more than 4 s, although every node was up.",
         "Idempotence and epochs exist because networks delay and repeat requests: a transaction may have to be aborted,"
         " but its producer must be able to go on.",
-        "It is checked only where the subject claims that its producers survive. An operation that lasted as long as the"
-        " transaction timeout does not count, because its coordinator may have aborted the transaction and fenced it.",
+        "An error for good counts only where the subject claims that its producers survive. An operation that lasted as"
+        " long as the transaction timeout does not count, because its coordinator may have aborted the transaction and"
+        " fenced it.",
     ),
 }
 

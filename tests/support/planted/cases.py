@@ -59,6 +59,8 @@ CASES: dict[str, Case] = {
         coordinating.completed_late,
         coordinating.completed_in_time,
         coordinating.released_in_time,
+        coordinating.refused,
+        coordinating.refused_at_times,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,

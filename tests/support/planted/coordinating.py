@@ -10,6 +10,7 @@ from tests.support.planted.busy import Found, busy, found
 from tests.support.planted.files import ANCHOR
 from tests.support.planted.histories import Plant
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
+from verification.evidence.transaction_log_rows import Answer
 from verification.vocabulary.history import FaultRecord, Phase, Sample
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 
@@ -45,7 +46,14 @@ def _log(run: str, *steps: tuple[State, int]) -> TransactionLog:
 
 def _planted(run: str, *steps: tuple[State, int]) -> Plant:
     plant = busy(run).finish()
-    row = {"run": run, "log": _log(run, *steps), "failing_ms": None, "undisturbed_ms": (), "looks_ms": {}}
+    row = {
+        "run": run,
+        "log": _log(run, *steps),
+        "failing_ms": None,
+        "undisturbed_ms": (),
+        "looks_ms": {},
+        "answers": (),
+    }
     plant.rows["transaction_log"] = [row]
     return plant
 
@@ -66,8 +74,13 @@ def epoch_went_back(run: str) -> tuple[Plant, set[Found]]:
     return _planted(run, (State.EMPTY, 4), *[(state, 3) for state in TRANSACTION]), {_at(2)}
 
 
-def _upgraded(run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving: bool = False) -> Plant:
-    """A log of 20 s in which a node went down and came back some times, and one look a second (whole seconds)."""
+def _upgraded(
+    run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving: bool = False, failed_at_s: Sequence[int] = ()
+) -> Plant:
+    """A log of 20 s in which a node went down and came back some times, and one look a second (whole seconds).
+
+    Each second process 0 ends an operation, which fails at the times in `failed_at_s`.
+    """
     planted = busy(run)
     looks = [(at_s, at_s if moving else 3, 90) for at_s in range(20)]
     planted.entries += [
@@ -103,6 +116,17 @@ def _upgraded(run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving:
             "failing_ms": None,
             "undisturbed_ms": tuple((zero_ms + up * 1_000, zero_ms + down * 1_000) for up, down in ups),
             "looks_ms": {"a-0": [(zero_ms + at_s * 1_000, stable, high) for at_s, stable, high in looks]},
+            "answers": tuple(
+                Answer(
+                    process=0,
+                    operation=at_s,
+                    transactional_id="tx-0",
+                    began_ms=zero_ms + at_s * 1_000 - 900,
+                    ended_ms=zero_ms + at_s * 1_000,
+                    failed=at_s in failed_at_s,
+                )
+                for at_s in range(1, 20)
+            ),
         }
     ]
     return plant
@@ -121,6 +145,18 @@ def completed_in_time(run: str) -> tuple[Plant, set[Found]]:
 def released_in_time(run: str) -> tuple[Plant, set[Found]]:
     """The same as at first, but the last stable offset goes on: only the coordinator's own record is late."""
     return _upgraded(run, [(3, 4), (13, 14)], *TRANSACTION, *TRANSACTION[:2], moving=True), set()
+
+
+def refused(run: str) -> tuple[Plant, set[Found]]:
+    """All operations fail for 4.9 s, in which every node is up."""
+    plant = _upgraded(run, [(3, 4), (13, 14)], *TRANSACTION, failed_at_s=range(6, 11))
+    return plant, {("stranded-producer", 0, 10, None, None, None, None, None)}
+
+
+def refused_at_times(run: str) -> tuple[Plant, set[Found]]:
+    """One operation in a row of failed ones ended well, and failed ones go on while a node is down."""
+    failed = (*range(5, 9), *range(10, 13), *range(15, 20))
+    return _upgraded(run, [(3, 4), (13, 14), (17, 18)], *TRANSACTION, failed_at_s=failed), set()
 
 
 def _at(number: int, anomaly: str = "illegal-transition") -> Found:

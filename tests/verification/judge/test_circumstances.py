@@ -1,4 +1,4 @@
-"""A violation of an upgrade names the stage, the levels, and release and role of each node; so KB-10 is recognised."""
+"""A violation of an upgrade names stage, levels, and release and role of each node; so KB-10 and KB-12 are recognised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.planted.files import write
 from tests.support.planted.histories import Planted
-from verification.checks.transaction_log import late_completions
+from verification.checks.transaction_log import late_completions, refused_producers
 from verification.evidence import late_completions as late
 from verification.evidence.run_evidence import RunEvidence, read_run
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
@@ -17,7 +17,7 @@ from verification.evidence.transaction_log_rows import rows, undisturbed_ms, wal
 from verification.judge.circumstances import circumstances, shown
 from verification.known_bugs.signatures import recognise
 from verification.vocabulary.anomalies import Anomaly
-from verification.vocabulary.history import FaultRecord, Phase, Sample
+from verification.vocabulary.history import Action, FaultRecord, Operation, Outcome, Phase, Sample
 from verification.vocabulary.transaction_log import TOPIC, Entry, State
 from verification.vocabulary.violations import RawViolation
 
@@ -223,3 +223,59 @@ def test_other_findings_have_the_time_of_their_operation(tmp_path: Path) -> None
     assert around.text.startswith("coordinator 4.2.0 on broker 2, in stage roll 1 of 3; nodes 1 4.1.2, 2 4.2.0")
     unknown = replace(lost, process=None, operation=None)
     assert (circumstances(evidence, unknown), shown(evidence, unknown).detail) == (None, "gone")
+
+
+def refused(story: Story, root: Path, *, code: int = 13) -> tuple[RunEvidence, list[RawViolation]]:
+    """A story whose producer has six operations from 11 s on that fail, and what the check of producers finds."""
+    evidence = told(story, root / "run")
+    failed = [
+        Operation(
+            process=0,
+            operation=10 + number,
+            action=Action.TRANSACTION,
+            outcome=Outcome.FAIL,
+            stage="produce",
+            invoked_ns=(11 + number) * S,
+            completed_ns=(12 + number) * S - 1,
+            transactional_id="tx-0",
+            error_code=code,
+        )
+        for number in range(6)
+    ]
+    evidence = replace(evidence, history=replace(evidence.history, entries=(*evidence.history.entries, *failed)))
+    return evidence, list(refused_producers(rows(evidence)))
+
+
+#: Node 2 leads with the bug, and node 1 coordinates.
+REFUSES = Story(source="3.5.2", target="3.7.0", coordinator=1, leader=2)
+
+
+def test_a_producer_that_an_older_coordinator_cannot_verify_is_named_with_both_roles(tmp_path: Path) -> None:
+    """The last operation stands for the series."""
+    evidence, (violation,) = refused(REFUSES, tmp_path)
+    assert (violation.anomaly, violation.operation_key) == (Anomaly.STRANDED_PRODUCER, (0, 15))
+    assert recognise(evidence, [violation]) == "KB-12"
+    detail = shown(evidence, violation).detail
+    assert detail.startswith(
+        "coordinator 3.5.2 on broker 1, leader 3.5.2 on broker 1, leader 3.7.0 on broker 2, in stage roll 1"
+    )
+    assert detail.endswith(
+        "all 6 operations of process 0 failed for 6.0 s in which every node was up and no fault stood"
+    )
+
+
+@pytest.mark.parametrize(
+    ("story", "code"),
+    [
+        (replace(REFUSES, target="3.7.2"), 13),
+        (replace(REFUSES, source="3.6.2"), 13),
+        (replace(REFUSES, coordinator=2), 13),
+        (replace(REFUSES, leader=3), 13),
+        (REFUSES, 7),
+    ],
+)
+def test_another_refused_producer_has_no_name(story: Story, code: int, tmp_path: Path) -> None:
+    """Another release, role or answer is something else than the known bug."""
+    evidence, violations = refused(story, tmp_path, code=code)
+    assert len(violations) == 1
+    assert recognise(evidence, violations) is None

@@ -123,3 +123,17 @@ def test_the_session_starts_while_the_first_cluster_does(monkeypatch: pytest.Mon
     assert judged == [(started[0], JUDGED_TOGETHER), (started[0], 1)]
     assert len(started) == 1
     started[0].stop.assert_called_once_with()
+
+
+def test_a_judge_that_breaks_leaves_no_scenario_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its error is the answer for every scenario of the batch."""
+
+    def breaks(*_: object) -> list[str]:
+        raise KeyError("answers")
+
+    monkeypatch.setattr("verification.spark.session.start", MagicMock())
+    monkeypatch.setattr("verification.judge.judge.judge", breaks)
+    with RunResources(MagicMock(directory=tmp_path), MagicMock(), environment=MagicMock()) as resources:
+        verdict = resources.judge_later(RunDirectory(tmp_path))
+        resources.judge_now()
+        assert isinstance(verdict.exception(PATIENT_S), KeyError)

@@ -60,7 +60,7 @@ def frame(entries: list[Entry], *, start: int = 0, new: bool = True, failing: tu
         new_ids=tuple(sorted({each.transactional_id for each in entries})) if new else (),
     )
     log = TransactionLog(header=header, entries=tuple(entries))
-    return {"run": "planted", "log": log, "failing_ms": failing, "undisturbed_ms": (), "looks_ms": {}}
+    return {"run": "planted", "log": log, "failing_ms": failing, "undisturbed_ms": (), "looks_ms": {}, "answers": ()}
 
 
 HONEST = Planted().finish().rows

@@ -1,4 +1,4 @@
-"""KB-12: a 3.7.0 leader sends AddPartitionsToTxn v4 to coordinators that do not know it (KAFKA-16992).
+"""KB-12: a leader of 3.6 or 3.7.0 sends AddPartitionsToTxn v4 to coordinators that do not know it (KAFKA-16692).
 
 The leader verifies transactional batches with AddPartitionsToTxn v4, whatever the coordinator advertises. A coordinator
 without that version closes the connection. The leader passes NETWORK_EXCEPTION (13) on to the producer, as long as the
@@ -24,8 +24,8 @@ WRITTEN_WITHIN_S = 5.0
 
 @reproduces(
     "KB-12",
-    only=("3.7.0", "3.7.1"),
-    violated=[("3.7.0", "3.7.0")],
+    only=("3.6.0", "3.7.0", "3.7.1"),
+    violated=[("3.6.0", "3.7.0")],
     needs=Needs(brokers=2, releases={COORDINATOR: "3.5.2"}),
 )
 def test_the_coordinator_is_not_upgraded_yet(case: CaseContext) -> None:
