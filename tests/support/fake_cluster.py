@@ -144,6 +144,9 @@ class FakeCluster:
     def is_running(self, broker: BrokerId) -> bool:
         return broker not in self.dead
 
+    def exit_status(self, broker: BrokerId) -> int | None:
+        return 1 if broker in self.dead else None
+
     def install(self, node: BrokerId, release: str) -> None:
         self.releases[node] = release
 
@@ -157,7 +160,7 @@ class FakeCluster:
         return self.reacts and node not in self.dead
 
     def log_tail(self, node: BrokerId, lines_max: int = 30) -> str:
-        return self.logs.get(node, "")
+        return "\n".join(self.logs.get(node, "").splitlines()[-lines_max:])
 
     def _fit(self) -> list[BrokerId]:
         if not self.reacts:
