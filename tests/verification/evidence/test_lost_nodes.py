@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 
 from tests.support.planted import nodes
+from tests.support.planted.busy import Case
 from tests.support.planted.cases import CASES
 from tests.support.planted.files import write
 from tests.support.planted.histories import MS, Plant
 from verification.evidence.lost_nodes import LONG_S, OTHER_CAUSES, excuse, excused, rows, told
 from verification.evidence.run_evidence import RunEvidence, read_run
+from verification.judge.assemble import conclude
 from verification.judge.circumstances import circumstances
+from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.experiment import Floor
 from verification.vocabulary.history import FaultRecord, Phase
+from verification.vocabulary.verdict import Verdict
 from verification.vocabulary.violations import RawViolation
 
 BLAMED: dict[str, Any] = {"waited_ms": LONG_S * 1_000, "pace": 0.4, "exit_status": None, "error": ""}
@@ -119,6 +124,25 @@ def test_a_lost_node_is_told_with_its_moment_and_its_log(tmp_path: Path) -> None
     assert around is not None
     assert (around.at_ns, around.stage) == (step.lost.at_ns, "roll 1 of 3")
     assert excused(evidence) == ()
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "reason"),
+    [
+        (nodes.lost, Verdict.FAIL, "found 1 lost-node"),
+        (nodes.lost_by_a_signal, Verdict.ERROR, "That is no finding: its process was ended by signal 9"),
+    ],
+)
+def test_floors_that_the_end_left_unmet_change_no_verdict(
+    case: Case, verdict: Verdict, reason: str, tmp_path: Path
+) -> None:
+    """The stages after the loss have no activity; a proven violation stays proven, and an error an error."""
+    plant, _ = case("a1b2c3d4e5f6")
+    plant.experiment = replace(plant.experiment, floors=(Floor(name="ok_after", need=50),))
+    judged = conclude(evidence_of(plant, tmp_path), attribute(judge_rows(plant.rows)), {}, ())
+    assert [each.met for each in judged.coverage] == [False]
+    assert judged.verdict is verdict
+    assert judged.reason.endswith(reason)
 
 
 def test_a_loss_that_something_else_explains_is_an_error_of_the_run(tmp_path: Path) -> None:
