@@ -146,6 +146,9 @@ class Cluster(Protocol):
     def is_running(self, broker: BrokerId) -> bool:
         """Whether the broker's process exists (paused counts as running)."""
 
+    def exit_status(self, broker: BrokerId) -> int | None:
+        """The exit status of a broker's last process, negative for a signal; None while it runs."""
+
     def install(self, node: BrokerId, release: str) -> None:
         """Let a node run another release from its next start on, on its old data and addresses.
 

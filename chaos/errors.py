@@ -12,6 +12,8 @@ ChaosError                 a fault or a link failed
 
 from __future__ import annotations
 
+from verification.vocabulary.history import LostNode
+
 
 class ChaosError(Exception):
     """A fault or a link failed; the message is one sentence, with a hint where there is one."""
@@ -35,6 +37,10 @@ class InjectionError(ChaosError):
 
 class NodeLostError(ChaosError):
     """A node did not come back; it ends the schedule. The message ends with the last lines of the node's log."""
+
+    def __init__(self, message: str, lost: LostNode) -> None:
+        super().__init__(message)
+        self.lost = lost
 
 
 class UnknownClientError(ChaosError):

@@ -106,7 +106,7 @@ class Nemesis:
             with self._held(number, step, log) as release:
                 self._strike(step, log, release)
         except NodeLostError as error:
-            log.note(error=f"{type(error).__name__}: {error}")
+            log.note(error=f"{type(error).__name__}: {error}", lost=error.lost)
             raise
         except ChaosError as error:
             log.note(error=f"{type(error).__name__}: {error}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.judge_mutants.base import Base
 from benchmarks.judge_mutants.in_memory_rows import run_in_memory
 from benchmarks.judge_mutants.mutant import Mutant
-from verification.checks.transaction_log import illegal_transitions
+from verification.checks.walks import WALKS
 from verification.evidence.row_types import Row
 from verification.fingerprints.workers.agreement import disagreement
 
@@ -109,18 +109,19 @@ def passed_unread(spark: SparkSession, mutants: Sequence[Mutant]) -> frozenset[s
         for each in mutants
         if each.name not in found
         and each.rows["runs"][0]["has_log"]
-        and not any(illegal_transitions(each.rows["transaction_log"]))
+        and not any(walk.over(each.rows) for walk in WALKS.values())
         and disagreement(run_in_memory(each.rows)) is None
     )
 
 
 def judged(spark: SparkSession, mutants: Sequence[Mutant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks find, by mutant, in one job, and the illegal steps of coordinators."""
+    """Every violation that the checks find, by mutant: those with dataframes in one job, and the others."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge.run_checks import collect
 
     found = collect(derive(frames(spark, mutants)), CHECKS)
     for mutant in mutants:
-        found.setdefault(mutant.name, []).extend(illegal_transitions(mutant.rows["transaction_log"]))
+        for walk in WALKS.values():
+            found.setdefault(mutant.name, []).extend(walk.over(mutant.rows))
     return found

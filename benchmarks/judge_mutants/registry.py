@@ -9,6 +9,7 @@ from benchmarks.judge_mutants import (
     copies,
     harmless,
     markers,
+    nodes,
     outcomes,
     reads,
     sequences,
@@ -28,6 +29,7 @@ MUTATORS: tuple[Mutator, ...] = (
     *copies.MUTATORS,
     *without_log.MUTATORS,
     *transaction_log.MUTATORS,
+    *nodes.MUTATORS,
     *harmless.MUTATORS,
 )
 

@@ -19,10 +19,7 @@ from chaos.cluster import BrokerId
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection
 from chaos.operations.feature_levels import LevelChange, admin_of, finalized, update
-from chaos.operations.rolling import first_of, joined, lose
-
-#: The reason stands before the stack traces of all threads that end with it; with those it is some 100 lines.
-LAST_LINES = 300
+from chaos.operations.rolling import LAST_LINES, NodeReturn, first_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,7 @@ class RefusedRoll:
         node = first_of(arena, list(cluster.installed()))
         own = cluster.installed()[node]
         refused: list[str] = []
+        returns: list[NodeReturn] = []
         cluster.stop(node)
         cluster.install(node, self.release)
         cluster.start(node)
@@ -56,8 +54,8 @@ class RefusedRoll:
                 if cluster.is_running(node):
                     cluster.crash(node)
                 cluster.install(node, own)
-            if not cluster.is_running(node):
-                cluster.start(node)
+                returns.append(NodeReturn.of(arena, node, before=self.release))
+            returns[0].start()
 
         def confirm() -> str | None:
             if not refused:
@@ -66,12 +64,12 @@ class RefusedRoll:
                     return None
                 refused.append(f"node {node} ended {time.monotonic() - began:.1f} s after its start with {said}")
                 back()
-            again = joined(arena, node, own)
+            again = returns[0].joined()
             return None if again is None else f"{refused[0]}; {again}"
 
         def late() -> None:
             if refused:
-                lose(arena, node, own)
+                returns[0].late()
             said = cluster.log_tail(node)
             back()
             raise InjectionError(f"node {node} did not refuse {self.release} in time. Its log:\n{said}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from chaos.arena import Arena
 from chaos.cluster import BrokerId, Link, Site
 from chaos.faults.fault import Injection, names
-from chaos.operations.rolling import joined, lose
+from chaos.operations.rolling import NodeReturn
 from chaos.targets import leader_and_followers
 
 #: Followers fetch every 0.8 s over links with this latency. They stay in sync for 3 s (replica.lag.time.max.ms).
@@ -117,23 +117,23 @@ class RestartAllAtOnce:
 
 def _started(arena: Arena, nodes: tuple[BrokerId, ...]) -> Injection:
     """Start nodes that were ended; the proof is that all have joined again."""
-    cluster, installed = arena.cluster, arena.cluster.installed()
+    installed = arena.cluster.installed()
+    returns = [NodeReturn.of(arena, node, before=installed[node]) for node in nodes]
 
     def start() -> None:
-        for node in nodes:
-            if not cluster.is_running(node):
-                cluster.start(node)
+        for each in returns:
+            each.start()
 
     start()
 
     def confirm() -> str | None:
-        proofs = [joined(arena, node, installed[node]) for node in nodes]
+        proofs = [each.joined() for each in returns]
         return "; ".join(filter(None, proofs)) if all(proofs) else None
 
     def late() -> None:
-        for node in nodes:
-            if joined(arena, node, installed[node]) is None:
-                lose(arena, node, installed[node])
+        for each in returns:
+            if each.joined() is None:
+                each.late()
 
     return Injection(
         target=", ".join(f"node {node}, {installed[node]}" for node in nodes) if len(nodes) == 1 else names(nodes),

@@ -12,12 +12,17 @@ A node that ends by itself or does not come back in time ends the schedule: a cl
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from chaos.arena import Arena
 from chaos.cluster import BrokerId
 from chaos.errors import NodeLostError, UnresolvedTargetError
 from chaos.faults.fault import Injection
+from verification.vocabulary.history import LostNode
+
+#: The reason of an end stands before the stack traces of all threads that come with it; with those it is some 100 lines.
+LAST_LINES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +45,81 @@ class RollNext:
         cluster, node = arena.cluster, next_node(arena, self.release)
         before = cluster.installed()[node]
         (cluster.crash if self.by_kill else cluster.stop)(node)
-
-        def start() -> None:
-            if not cluster.is_running(node):
-                cluster.start(node)
-
         cluster.install(node, self.release)
-        start()
+        back = NodeReturn.of(arena, node, before)
+        back.start()
         return Injection(
             target=f"node {node}, {before} → {self.release}",
-            confirm=lambda: joined(arena, node, self.release),
-            heal=start,
+            confirm=back.joined,
+            heal=back.start,
             releases={node: self.release},
             lasts=False,
-            late=lambda: lose(arena, node, self.release),
+            late=back.late,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeReturn:
+    """A node that is down and has to come back with the release that it has now.
+
+    `before` is the release that ran on its data before. `said` is the last line of its log until now.
+    """
+
+    arena: Arena
+    node: BrokerId
+    before: str
+    release: str
+    said: str
+    lost: bool = False
+
+    @classmethod
+    def of(cls, arena: Arena, node: BrokerId, before: str) -> NodeReturn:
+        """The return of a node that is down."""
+        cluster = arena.cluster
+        return cls(
+            arena=arena, node=node, before=before, release=cluster.installed()[node], said=cluster.log_tail(node, 1)
+        )
+
+    def start(self) -> None:
+        """Start the node, unless it runs. One that is lost stays down: what it left behind is evidence."""
+        if not self.lost and not self.arena.cluster.is_running(self.node):
+            self.arena.cluster.start(self.node)
+
+    def joined(self) -> str | None:
+        """A sentence that proves that the node has come back, None while it has not.
+
+        Raises NodeLostError when its process has ended.
+        """
+        cluster = self.arena.cluster
+        if not cluster.is_running(self.node):
+            raise self._lost("ended by itself")
+        if cluster.reported_release(self.node) != self.release or not cluster.answers(self.node):
+            return None
+        if self.node in cluster.brokers and self.node not in cluster.view().alive:
+            return None
+        return f"node {self.node} started {self.release} and has joined again"
+
+    def late(self) -> None:
+        """Give the node up: raise NodeLostError, and end its process, so that it does not come back meanwhile."""
+        error = self._lost("did not come back in time")
+        if self.arena.cluster.is_running(self.node):
+            self.arena.cluster.crash(self.node)
+        raise error
+
+    def _lost(self, how: str) -> NodeLostError:
+        cluster, self.lost = self.arena.cluster, True
+        lines = cluster.log_tail(self.node, LAST_LINES).splitlines()
+        began = max((number for number, line in enumerate(lines, start=1) if line == self.said), default=0)
+        return NodeLostError(
+            f"node {self.node} {how} with {self.release}. The end of its log:\n{cluster.log_tail(self.node)}",
+            LostNode(
+                node=self.node,
+                before=self.before,
+                release=self.release,
+                at_ns=time.monotonic_ns(),
+                exit_status=cluster.exit_status(self.node),
+                log="\n".join(lines[began:]),
+            ),
         )
 
 
@@ -69,23 +135,3 @@ def first_of(arena: Arena, nodes: list[BrokerId]) -> BrokerId:
     """The node that an operator stops first: a dedicated controller before a broker, the active controller last."""
     controller, brokers = arena.cluster.view().controller, arena.cluster.brokers
     return min(nodes, key=lambda node: (node in brokers, node == controller, node))
-
-
-def joined(arena: Arena, node: BrokerId, release: str) -> str | None:
-    """A sentence that proves that a node has come back with a release, None while it has not.
-
-    Raises NodeLostError when its process has ended.
-    """
-    cluster = arena.cluster
-    if not cluster.is_running(node):
-        lose(arena, node, release, how="ended by itself")
-    if cluster.reported_release(node) != release or not cluster.answers(node):
-        return None
-    if node in cluster.brokers and node not in cluster.view().alive:
-        return None
-    return f"node {node} started {release} and has joined again"
-
-
-def lose(arena: Arena, node: BrokerId, release: str, *, how: str = "did not come back in time") -> None:
-    """Raise NodeLostError with the end of the node's log."""
-    raise NodeLostError(f"node {node} {how} with {release}. The end of its log:\n{arena.cluster.log_tail(node)}")

@@ -161,7 +161,8 @@ def _facts(witness: Example) -> tuple[str, ...]:
         ("in", f"transactional id {witness.transaction}" if witness.transaction else ""),
         ("client", client),
         ("fault", witness.fault),
-        ("detail", witness.detail),
+        # A long text has its main points in lines of their own; a log comes last.
+        *(("" if number else "detail", line) for number, line in enumerate(witness.detail.splitlines())),
     )
     return tuple(f"  {label:<8} {text}" for label, text in lines if text)
 

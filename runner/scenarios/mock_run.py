@@ -43,6 +43,10 @@ class NoBrokerAccess:
         """Unknown."""
         _refuse(f"look at broker {broker}")
 
+    def exit_status(self, broker: BrokerId) -> int | None:
+        """Unknown."""
+        _refuse(f"look at the end of broker {broker}")
+
     def install(self, node: BrokerId, release: str) -> None:
         """Refused."""
         _refuse(f"install {release} on node {node}")

@@ -5,7 +5,8 @@
 
 Log lines, the timeline and error messages use the name of each phase, and each phase leaves an entry in the history.
 Nothing is judged here: a run ends with evidence on disk, and the judge reads nothing else. After any error faults are
-healed, clients end, and the evidence so far is sealed.
+healed, clients end, and the evidence so far is sealed. A node that is lost ends the schedule, and the other nodes take the
+run to its end: whether its release is to blame is for the judge, and so is every record.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from chaos.errors import NodeLostError
 from chaos.nemesis import Nemesis
 from chaos.schedule import stages
 from fixtures.waiting import await_until
@@ -49,19 +51,22 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
             scenario_run.start_workload()
         with scenario_run.phase("await steady"):
             await_steady(scenario_run)
-        inject_faults(scenario_run)
-        with scenario_run.phase("await recovery"):
-            scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
-        with scenario_run.phase("after-window"):
-            await_after_window(scenario_run)
-        quiesce(scenario_run)
-        # Not while the next scenario begins: under its load the first capture took 70 s instead of 15 s.
-        with scenario_run.phase("capture"):
-            scenario_run.pin()
-            spark = scenario_run.lane.spark()
-            with scenario_run.lane.capturing:
-                capture(spark, scenario_run.directory, **scenario_run.capture_arguments())
-            scenario_run.clear()
+        try:
+            inject_faults(scenario_run)
+            with scenario_run.phase("await recovery"):
+                scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
+            with scenario_run.phase("after-window"):
+                await_after_window(scenario_run)
+        except NodeLostError as lost:
+            scenario_run.tell(f"ends early: {str(lost).splitlines()[0]}")
+            try:
+                take_evidence(scenario_run)
+            except Exception as error:
+                # Too few nodes are left, so there is nothing to judge.
+                lost.add_note(f"the other nodes could not end the run: {error}")
+                raise lost from error
+        else:
+            take_evidence(scenario_run)
     except BaseException as error:
         with _as_note_on(error):
             scenario_run.close()
@@ -77,6 +82,18 @@ def _as_note_on(first: BaseException) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - nothing is swallowed: it is reported with the first one
         first.add_note(f"closing: {error}")
+
+
+def take_evidence(scenario_run: ScenarioRun) -> None:
+    """Bring the clients to an end, and read everything that they wrote."""
+    quiesce(scenario_run)
+    # Not while the next scenario begins: under its load the first capture took 70 s instead of 15 s.
+    with scenario_run.phase("capture"):
+        scenario_run.pin()
+        spark = scenario_run.lane.spark()
+        with scenario_run.lane.capturing:
+            capture(spark, scenario_run.directory, **scenario_run.capture_arguments())
+        scenario_run.clear()
 
 
 def await_steady(scenario_run: ScenarioRun) -> None:

@@ -83,7 +83,9 @@ def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
 
 def in_profile(config: RunConfig, marks: set[str]) -> bool:
     """Whether the profile runs a scenario with these marks."""
-    if "tv2" in marks and not config.release.has_tv2:
+    if {"tv2", "first_tv2"} & marks and not config.release.has_tv2:
+        return False
+    if "first_tv2" in marks and (config.upgrade is None or config.upgrade.source.has_tv2):
         return False
     if "nightly" in marks:
         # What an upgrade leaves out to be quick can be asked for by name.

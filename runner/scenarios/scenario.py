@@ -29,6 +29,7 @@ both_clients = pytest.mark.both_clients
 convict = pytest.mark.convict
 nightly = pytest.mark.nightly
 tv2 = pytest.mark.tv2
+first_tv2 = pytest.mark.first_tv2
 librdkafka = pytest.mark.librdkafka
 local_only = pytest.mark.local_only
 

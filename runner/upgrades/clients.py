@@ -13,8 +13,8 @@ from fixtures.workloads.upgrade import JAVA, UpgradeWorkload
 from runner.upgrades.path import UpgradePath
 from verification.vocabulary.experiment import Floor
 
-#: A rebalance of the group and some transactions by members of both releases.
-DWELL_S = 2.0
+#: Some transactions by members of both releases, once the group is stable: the first copy of a member takes a second.
+DWELL_S = 3.0
 
 
 def replaced(workload: UpgradeWorkload, path: UpgradePath) -> Iterator[Step]:
@@ -26,11 +26,13 @@ def replaced(workload: UpgradeWorkload, path: UpgradePath) -> Iterator[Step]:
 
 
 def floors(workload: UpgradeWorkload, path: UpgradePath) -> tuple[Floor, ...]:
-    """Every transactional producer of kafka-clients must have spoken transaction.version 2 where the new release has it.
+    """The group must have had members of both releases at once, and transaction.version 2 must have been spoken.
 
-    Its finalized level alone would prove nothing: a producer learns of it with a new connection.
+    That is by every transactional producer of kafka-clients, where the new release has it. Its finalized level alone would
+    prove nothing: a producer learns of it with a new connection.
     """
+    both = () if path.source == path.target else (Floor(name="copied_together", need=1),)
     if not path.target.has_tv2:
-        return ()
+        return both
     slots = [slot for slot in workload.writers("") if slot.client == JAVA and slot.transactional_id is not None]
-    return (Floor(name="tv2_producers", need=len(slots)),)
+    return (*both, Floor(name="tv2_producers", need=len(slots)))

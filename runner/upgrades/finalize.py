@@ -68,7 +68,7 @@ class Finalization:
             if last and feature == TRANSACTIONS:
                 yield from self._after_transactions()
         if locked(self.path):
-            yield self._refuse()
+            yield _refuse(self.path, "old_release")
 
     def _raise(self, feature: str, level: int, *, last: bool) -> Step:
         fault: Fault = SetFeatureLevel(feature, level)
@@ -88,15 +88,6 @@ class Finalization:
         if self.thorough:
             yield Step(fault=CutSite(APP), stage=stage, hold_s=CUT_S, once_whole=True)
 
-    def _refuse(self) -> Step:
-        return Step(
-            fault=RefusedRoll(self.path.source.version, texts=tuple(table("refusals.toml")["old_release"]["words"])),
-            stage=f"refuse {self.path.source}",
-            hold_s=LEVEL_DWELL_S,
-            confirm_within_s=REFUSE_WITHIN_S,
-            once_whole=True,
-        )
-
     @property
     def lowered(self) -> Iterator[Step]:
         """Every level that may be lowered, or the one that the seed draws, and every refusal."""
@@ -108,6 +99,17 @@ class Finalization:
             yield from lowered_and_raised(self.path, feature, lowest[feature], stage=stage)
         for fault in refused_levels(self.path):
             yield Step(fault=fault, stage=stage, hold_s=REFUSAL_DWELL_S)
+
+
+def _refuse(path: UpgradePath, why: str) -> Step:
+    """The old release must refuse, in the words that `refusals.toml` has for this reason."""
+    return Step(
+        fault=RefusedRoll(path.source.version, texts=tuple(table("refusals.toml")[why]["words"])),
+        stage=f"refuse {path.source}",
+        hold_s=LEVEL_DWELL_S,
+        confirm_within_s=REFUSE_WITHIN_S,
+        once_whole=True,
+    )
 
 
 def stage_of(feature: str) -> str:
@@ -156,6 +158,22 @@ def lowered_transactions(path: UpgradePath) -> Iterator[Step]:
             hold_s=LEVEL_DWELL_S,
             once_whole=True,
         )
+
+
+def remembered_transactions(path: UpgradePath) -> Iterator[Step]:
+    """Raise transaction.version and lower it to 0 again; the old release, which does not know it, must still refuse.
+
+    The record of the level stays in the metadata log, and a node applies it at its start, before the one that takes it
+    back. So the final levels alone do not say whether there is a way back.
+    """
+    highest = features_of(path.target)[TRANSACTIONS].highest
+    changes = (
+        SetFeatureLevel(TRANSACTIONS, highest),
+        SetFeatureLevel(TRANSACTIONS, 0, LevelChange.SAFE_DOWNGRADE),
+    )
+    for fault in changes:
+        yield Step(fault=fault, stage=f"lower {TRANSACTIONS}", hold_s=LEVEL_DWELL_S, once_whole=True)
+    yield _refuse(path, "replayed")
 
 
 def refused_levels(path: UpgradePath) -> Iterator[RefusedFeatureLevel]:

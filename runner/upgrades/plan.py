@@ -23,7 +23,7 @@ from chaos.schedule import Schedule, Step
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.workloads.upgrade import UpgradeWorkload
 from runner.upgrades import clients
-from runner.upgrades.finalize import Finalization, lowered_transactions
+from runner.upgrades.finalize import Finalization, lowered_transactions, remembered_transactions
 from runner.upgrades.mixed import TIMEOUT_S, MixedStages
 from runner.upgrades.path import UpgradePath
 from verification.vocabulary.experiment import Floor
@@ -89,6 +89,12 @@ class UpgradePlan:
     def lowered(self) -> Schedule:
         """transaction.version is lowered level by level, and raised again, under producers that speak TV2."""
         return tuple(lowered_transactions(self.path))
+
+    @property
+    def remembered(self) -> Schedule:
+        """Every node to the new release, and a level that only the metadata log still has."""
+        rolls = (self._roll(f"roll {number + 1} of {self.nodes}") for number in range(self.nodes))
+        return (*rolls, *remembered_transactions(self.path))
 
     def _rolls(self) -> Iterator[Step]:
         """Every node to the new release; clients meet each mix for a while."""

@@ -22,8 +22,9 @@ from fixtures.clusters.spec import ClusterSpec
 from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.step_facts import Stays, facts_of
 
-#: Floors that only a run with a certain stage can meet: producers speak TV2 at the latest when that stage has replaced them.
-_NEEDS = {"tv2_producers": "clients"}
+#: Floors that only a run with a certain stage can meet: producers speak TV2 at the latest when that stage has replaced them,
+#: and the group has members of both releases in it.
+_NEEDS = {"tv2_producers": "clients", "copied_together": "clients"}
 _ClusterMaker = Callable[..., ClusterSpec]
 
 

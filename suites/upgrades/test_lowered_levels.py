@@ -1,9 +1,9 @@
-"""A feature level that may be lowered is lowered under live producers, which must go on."""
+"""A feature level that may be lowered is lowered under live producers: they must go on, and the way back stays locked."""
 
 from __future__ import annotations
 
 from fixtures.workloads import CopyWorkload
-from runner.scenarios.scenario import FLOORS, RunScenario, nightly, requirement, tv2
+from runner.scenarios.scenario import FLOORS, RunScenario, first_tv2, nightly, requirement, tv2
 from runner.upgrades.plan import UpgradePlan
 
 
@@ -18,4 +18,17 @@ def test_lowered_transaction_version(run: RunScenario, upgrade: UpgradePlan) -> 
         schedule=upgrade.lowered,
         floors=FLOORS,
         survives=True,
+    )
+
+
+@nightly
+@first_tv2
+@requirement("TV2-12", "REC-15")
+def test_lowered_transaction_version_in_the_log(run: RunScenario, upgrade: UpgradePlan) -> None:
+    """transaction.version is raised and lowered to 0; its record in the log still keeps the old release from starting."""
+    run(
+        cluster=upgrade.cluster,
+        workload=CopyWorkload(partitions=4, feeder_abort_ratio=0.2),
+        schedule=upgrade.remembered,
+        floors=FLOORS,
     )

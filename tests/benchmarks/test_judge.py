@@ -39,8 +39,8 @@ from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 
-#: Anomalies that need live observers, a claim of survival or the coordinators' log.
-NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION}
+#: Anomalies that need live observers, a claim of survival, the coordinators' log or an upgrade.
+NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE}
 
 
 #: Feeders' numbers that begin here pass the highest number and continue with 0.

@@ -99,6 +99,20 @@ def test_a_node_that_ends_by_itself_ends_the_schedule_with_its_log() -> None:
     )
     assert record.confirmed_ns is None
     assert cluster_of(on).dead == {2}
+    assert record.lost is not None
+    told = (record.lost.node, record.lost.before, record.lost.release, record.lost.exit_status, record.lost.log)
+    assert told == (2, OLD, NEW, 1, "fatal: no such class")
+
+
+def test_a_lost_node_has_the_log_of_its_last_start() -> None:
+    """A log goes on over all starts, and an error of an earlier one explains nothing."""
+    on = arena()
+    before = "java.net.BindException: Address already in use\nshut down"
+    cluster_of(on).logs = dict.fromkeys(BROKERS, before)
+    cluster_of(on).refuses = {NEW: f"{before}\nfatal: no such class"}
+    (record,) = lost(on, Step(fault=RollNext(NEW), hold_s=0))
+    assert record.lost is not None
+    assert record.lost.log == "fatal: no such class"
 
 
 def test_a_node_that_does_not_come_back_in_time_ends_the_schedule_with_its_log() -> None:
@@ -109,6 +123,9 @@ def test_a_node_that_does_not_come_back_in_time_ends_the_schedule_with_its_log()
     assert (record.error or "").endswith(
         "did not come back in time with 4.3.1. The end of its log:\nwaiting for the quorum"
     )
+    assert record.lost is not None
+    assert record.lost.exit_status is None
+    assert cluster_of(on).dead == {record.lost.node}, "it must not come back while the evidence is taken"
 
 
 def test_an_old_release_refuses_and_the_node_comes_back_with_its_own() -> None:
@@ -123,6 +140,16 @@ def test_an_old_release_refuses_and_the_node_comes_back_with_its_own() -> None:
     assert record.releases == {"2": NEW}
     assert cluster_of(on).releases == dict.fromkeys(BROKERS, NEW)
     assert not cluster_of(on).dead
+
+
+def test_a_node_that_is_lost_after_it_refused_had_the_release_that_refused_before() -> None:
+    """It was started with its own release on the data that the old one may have touched."""
+    on = arena()
+    cluster_of(on).refuses = {OLD: SAYS, NEW: "fatal: metadata is damaged"}
+    cluster_of(on).releases = dict.fromkeys(BROKERS, NEW)
+    (record,) = lost(on, Step(fault=RefusedRoll(OLD, (WORDS,)), hold_s=0))
+    assert record.lost is not None
+    assert (record.lost.before, record.lost.release) == (OLD, NEW)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,27 @@ def test_a_roll_that_is_interrupted_leaves_nothing_but_evidence(
     assert judged.code == 5, judged.output
 
 
+def test_a_node_that_does_not_come_back_is_a_finding(start: Start, tmp_path: Path) -> None:
+    """4.0 refuses a segment size that 3.9 accepts. The run ends, nothing of it is left, and its evidence convicts again."""
+    own = tmp_path / "own.properties"
+    own.write_text("log.segment.bytes=500000\n", encoding="utf-8")
+    ended = start("--from", "3.9.2", "--to", "4.0.2", "--server-properties", str(own)).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 1, ended.output
+    ended.left_nothing()
+    found = results(tmp_path)
+    assert (found["verdict"], found["decision"]) == ("FAIL", "NO-GO")
+    assert "Invalid value 500000 for configuration log.segment.bytes" in ended.output
+    (tmp_path / "judging").mkdir()
+    judged = Command(tmp_path / "judging", python("verification", str(tmp_path / "run")), {}).end()
+    assert judged.code == 1, judged.output
+    (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
+    (finding,) = json.loads(verdict.read_text(encoding="utf-8"))["findings"]
+    assert finding["anomaly"] == "lost-node"
+    (example,) = finding["examples"]
+    assert example["circumstances"]["stage"] == "roll 1 of 3"
+    assert re.search(r"node \d, 3\.9\.2 → 4\.0\.2, ended by itself with exit status 1", example["detail"])
+
+
 def test_load_that_stops_before_the_roll_is_inconclusive(start: Start, tmp_path: Path) -> None:
     """The roll itself succeeds and no record is wrong, but no client was there to meet it."""
     ended = start(patch=IDLE).end(within_s=RUN_WITHIN_S)

@@ -144,6 +144,9 @@ class FakeCluster:
     def is_running(self, broker: BrokerId) -> bool:
         return broker not in self.dead
 
+    def exit_status(self, broker: BrokerId) -> int | None:
+        return 1 if broker in self.dead else None
+
     def install(self, node: BrokerId, release: str) -> None:
         self.releases[node] = release
 
@@ -157,7 +160,7 @@ class FakeCluster:
         return self.reacts and node not in self.dead
 
     def log_tail(self, node: BrokerId, lines_max: int = 30) -> str:
-        return self.logs.get(node, "")
+        return "\n".join(self.logs.get(node, "").splitlines()[-lines_max:])
 
     def _fit(self) -> list[BrokerId]:
         if not self.reacts:
@@ -300,6 +303,8 @@ class FakeAdmin:
     rise: int = 0
     says: str = ""
     changes: bool = True
+    members: tuple[str, ...] = ()
+    group_state: str = "Stable"
 
     def until(self, what: str, ask: Callable[[None], Any]) -> Any:
         return ask(None)
@@ -307,6 +312,9 @@ class FakeAdmin:
     def call(self, api: str, body: dict[str, Any], *, broker: int | None = None, deadline: None = None) -> Any:
         if api == "ApiVersions":
             return {"FinalizedFeatures": [{"Name": k, "MaxVersionLevel": v} for k, v in self.levels.items() if v]}
+        if api == "DescribeGroups":
+            members = [{"ClientId": each} for each in self.members]
+            return {"Groups": [{"GroupState": self.group_state, "Members": members}]}
         (asked,) = body["FeatureUpdates"]
         name, level, lowers = asked["Feature"], asked["MaxVersionLevel"], asked["UpgradeType"] > 1
         if self.says or level > 30 or (name == "metadata.version" and lowers):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tests.support.planted.histories import Plant
-from verification.checks.transaction_log import WALKS
+from verification.checks.walks import WALKS
 from verification.vocabulary.violations import RawViolation
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def evidence_of_frames(held: Dataframes) -> FingerprintInputs:
 
 
 def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawViolation]]:
-    """Every violation that the Spark checks and the checks of transaction logs find, by run."""
+    """Every violation that the checks find, by run, also those without dataframes."""
     from verification.checks import CHECKS
     from verification.checks.facts import derive
     from verification.judge.run_checks import collect
@@ -60,5 +60,5 @@ def judged(spark: SparkSession, plants: Iterable[Plant]) -> dict[str, list[RawVi
     found = collect(derive(frames(spark, every)), CHECKS)
     for plant in every:
         for walk in WALKS.values():
-            found.setdefault(plant.experiment.run, []).extend(walk(plant.rows.get("transaction_log", ())))
+            found.setdefault(plant.experiment.run, []).extend(walk.over(plant.rows))
     return found

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from chaos.operations.placement import PlaceRoles
 from chaos.operations.rolling import RollNext
 from tests.verification.test_coverage import S, evidence, fault, transaction
 from verification.coverage import stage_measures
 from verification.coverage.coverage import coverage
 from verification.vocabulary.experiment import Floor
-from verification.vocabulary.history import Action, FaultRecord, InputRange, Intent, Outcome, Phase
+from verification.vocabulary.history import Action, FaultRecord, InputRange, Intent, Outcome, Phase, ProcessRecord
 
 
 def phase(name: str, began_s: float, ended_s: float) -> Phase:
@@ -101,3 +103,45 @@ def test_operations_are_known_by_the_names_of_their_classes() -> None:
     """The judge knows faults by names only."""
     assert RollNext.__name__ in stage_measures.ROLLS
     assert PlaceRoles.__name__ == stage_measures.PLACEMENT
+
+
+def member(process: int, library: str, started_s: float, group: str = "g") -> ProcessRecord:
+    """A client process; its end does not matter."""
+    return ProcessRecord(
+        process=process,
+        role="copier",
+        client="java",
+        site="app",
+        started_ns=int(started_s * S),
+        ended_ns=int(40 * S),
+        end="stopped",
+        group=group,
+        library=library,
+    )
+
+
+@pytest.mark.parametrize(
+    ("old_copies_at_s", "new_library", "new_group", "together"),
+    [
+        ((12, 15, 17), "kafka-clients 4.3.1 (Java 21.0.5)", "g", 2),
+        ((12, 13.9), "kafka-clients 4.3.1 (Java 21.0.5)", "g", 0),
+        ((12, 15, 17), "kafka-clients 3.9.2 (Java 21.0.5)", "g", 0),
+        ((12, 15, 17), "confluent-kafka 2.16.1", "g", 0),
+        ((12, 15, 17), "kafka-clients 4.3.1 (Java 21.0.5)", "other", 0),
+    ],
+    ids=["both", "one after the other", "one release", "another library", "another group"],
+)
+def test_a_group_has_both_releases_once_the_old_one_copies_after_the_new_one(
+    old_copies_at_s: tuple[float, ...], new_library: str, new_group: str, together: int
+) -> None:
+    """A process that has started is no member yet; one that copies has partitions. The floor is met by one such copy."""
+    taken = (InputRange(topic="in", partition=0, first=0, end=5),)
+    members = [member(1, "kafka-clients 3.9.2 (Java 21.0.5)", 1), member(2, new_library, 13, new_group)]
+    copies = [transaction(at_s, process=1, action=Action.COPY, inputs=taken) for at_s in old_copies_at_s]
+    copies += [transaction(at_s, process=2, action=Action.COPY, inputs=taken) for at_s in (14, 16)]
+    copies += [transaction(18, process=1, action=Action.COPY), transaction(13.5, process=2, action=Action.COPY)]
+    run = evidence(*members, *copies, floors=(Floor(name="copied_together", need=1),))
+    run = replace(run, experiment=replace(run.experiment, group="g"))
+    assert stage_measures.copied_together(run) == together
+    (item,) = coverage(run)
+    assert item.met is (together > 0)

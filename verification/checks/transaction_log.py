@@ -1,14 +1,14 @@
 """`illegal-transition`, late completions and refused producers: checks the transaction log of a run, and its producers.
 
-These are the only checks without dataframes. They walk histories step by step, and the log of a run has some thousand
-records. So they run in Spark's driver and cost no job. `verification.checks.transaction_states` has the rules of the
-coordinator's state machine, `verification.evidence.late_completions` and `verification.evidence.refused_producers` the
-bounds in time; the reference judge has its own.
+They have no dataframes (`verification.checks.walks`): they walk histories step by step, and the log of a run has some
+thousand records. `verification.checks.transaction_states` has the rules of the coordinator's state machine,
+`verification.evidence.late_completions` and `verification.evidence.refused_producers` the bounds in time; the reference
+judge has its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +78,6 @@ def refused_producers(frame: Iterable[Row]) -> Iterator[RawViolation]:
                 operation=refused.last.operation,
                 detail=str(refused),
             )
-
-
-#: The checks of the transaction log, by name.
-WALKS: Mapping[str, Callable[[Iterable[Row]], Iterator[RawViolation]]] = {
-    "illegal-transition": illegal_transitions,
-    "late-completion": late_completions,
-    "refused-producer": refused_producers,
-}
 
 
 def _within(window: Window | None, entry: Entry) -> bool:

@@ -231,6 +231,10 @@ MEASURES: dict[str, Measure] = {
         count=stage_measures.spanned_each_roll,
         text="transactions begun before each roll stopped its node and decided after it was started again",
     ),
+    "copied_together": Measure(
+        count=stage_measures.copied_together,
+        text="copies by members of the old release while a member of the new one copied, too",
+    ),
 }
 
 

@@ -17,11 +17,13 @@ from itertools import pairwise
 from verification.coverage.fault_measures import transactional
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.upgrade_state import stages, steps
-from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
+from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome, ProcessRecord
 
 #: The fault classes that roll a node, to another release or to its own, and the one that places roles on nodes
 #: (`chaos.operations`).
 ROLLS, PLACEMENT = ("RollNext", "RestartNext"), "PlaceRoles"
+#: How the library of a client begins that has the releases of Kafka.
+JAVA_CLIENTS = "kafka-clients "
 
 
 def _counted(evidence: RunEvidence, counts: Callable[[Operation], bool], *, by_kind: bool = False) -> Mapping[str, int]:
@@ -84,6 +86,28 @@ def transactions_each_placement(evidence: RunEvidence) -> Mapping[str, int]:
         for placed, after in pairwise(steps(evidence))
         if placed.fault == PLACEMENT and placed.stage == after.stage
     }
+
+
+def copied_together(evidence: RunEvidence) -> int:
+    """Copies by members of an older release of kafka-clients, begun after a member of the next release had copied.
+
+    Both were members of the group at once, and each had partitions of its own. Copies that failed or had no inputs do not
+    count. Releases are in the order in which they joined.
+    """
+    members = sorted(evidence.history.of(ProcessRecord), key=lambda each: each.started_ns)
+    release = {
+        each.process: library.split()[1]
+        for each in members
+        if each.group == evidence.experiment.group and (library := each.library or "").startswith(JAVA_CLIENTS)
+    }
+    old = next(iter(release.values()), None)
+    copies = [
+        each
+        for each in evidence.history.of(Operation)
+        if each.action is Action.COPY and each.outcome is Outcome.OK and each.inputs and each.process in release
+    ]
+    joined_ns = [each.completed_ns for each in copies if release[each.process] != old and each.completed_ns is not None]
+    return sum(release[each.process] == old and each.invoked_ns > min(joined_ns) for each in copies if joined_ns)
 
 
 def _name(step: FaultRecord) -> str:

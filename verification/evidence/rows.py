@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from verification.evidence import lso_samples, transaction_log_rows
+from verification.evidence import lost_nodes, lso_samples, transaction_log_rows
 from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import IsolationLevel
@@ -137,6 +137,11 @@ def small_rows(run: RunEvidence) -> Rows:
     return {"operations": operation_rows(run.run, run.history.of(Operation)), **rows_without_operations(run)}
 
 
+def walked_rows(run: RunEvidence) -> Rows:
+    """The rows of the checks without dataframes."""
+    return {"transaction_log": transaction_log_rows.rows(run), "lost_nodes": lost_nodes.rows(run)}
+
+
 def _json_lines(path: Path) -> Iterator[Any]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -211,7 +216,7 @@ def all_rows(run: RunEvidence) -> Rows:
     )
     return {
         **small_rows(run),
-        "transaction_log": transaction_log_rows.rows(run),
+        **walked_rows(run),
         "acks": list(_acks(run)),
         "observations": list(_observations(run)),
         **{name: _captured(folder) for name, folder in folders},

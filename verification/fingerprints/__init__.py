@@ -32,7 +32,7 @@ dropped, by dropping their places. Why nothing is missed, anomaly by anomaly:
                            their highest and lowest epochs show it; if they overlap, both are odd
     hung-transaction       an aggregate without a control record after it is suspect; one that is followed by another
                            operation is odd; the states of leaders and coordinators are small and always read
-    stuck-lso, stranded-producer    depend on ends and operations alone
+    stuck-lso, stranded-producer, lost-node    depend on ends, operations and steps alone
     offset-without-output, output-without-offset, a copy made twice    sets of offsets as bits, exactly
     reordered-write        offsets that do not rise with the send orders of a writer in a partition, exactly
     broken-sequence        numbers that are not as many as they span, out of step with send orders, or not joined to the

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from verification.checks.examples import examples as chosen
 from verification.coverage.coverage import coverage
-from verification.evidence import late_completions, transaction_log_rows
+from verification.evidence import late_completions, lost_nodes, transaction_log_rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.judge.circumstances import shown
 from verification.judge.decision import VerdictInputs, decide
@@ -86,7 +86,7 @@ def conclude(
             experiment=evidence.experiment,
             findings=_findings(evidence, attributed, around, known or {}),
             coverage=covered or (),
-            crashed=(*crashed, *uncounted, *unknown),
+            crashed=(*crashed, *uncounted, *unknown, *lost_nodes.excused(evidence)),
             counts=_counts(evidence),
             log_unjudged=transaction_log_rows.unjudged(evidence),
         )

@@ -1,7 +1,8 @@
 """Shows a violation with its circumstances in an upgrade: the moment, the state then, and the nodes with their roles.
 
 The moment is that of the record in the transaction log, or else of the request that ended the operation. A decision that
-was not completed in time has the middle of its longest stretch, because by then the looks have seen every leader.
+was not completed in time has the middle of its longest stretch, because by then the looks have seen every leader. A lost
+node has the moment when it was given up.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from verification.evidence import late_completions, refused_producers
+from verification.evidence import late_completions, lost_nodes, refused_producers
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.evidence.upgrade_state import UpgradeState, is_upgrade, leader_at, state_at
 from verification.judge.finding_files import named
+from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Operation
 from verification.vocabulary.transaction_log import TOPIC, TOPIC_INDEX, Entry
 from verification.vocabulary.verdict import Circumstances, Violation
@@ -34,7 +36,10 @@ def circumstances(evidence: RunEvidence, violation: RawViolation) -> Circumstanc
     late = late_completions.of_violation(evidence, violation)
     entry, operation = _entry(evidence, violation), _operation(evidence, violation)
     zero_ns = wall_clock_ns(evidence)
-    if zero_ns is not None and (late is not None or entry is not None):
+    lost = [each for _, each in lost_nodes.lost_nodes(evidence)] if violation.anomaly is Anomaly.LOST_NODE else []
+    if lost:
+        at_ns = lost[0].at_ns
+    elif zero_ns is not None and (late is not None or entry is not None):
         at_ms = late.at_ms if late is not None else entry.appended_ms if entry is not None else 0
         at_ns = at_ms * NS_PER_MS - zero_ns
     elif operation is not None:

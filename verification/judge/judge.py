@@ -20,8 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verification.checks import transaction_log
-from verification.evidence import transaction_log_rows, verdict_file
+from verification.checks.walks import WALKS
+from verification.evidence import verdict_file
+from verification.evidence.rows import walked_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence, check_distinct, read_run
 from verification.fingerprints.strategy import Strategy, fits
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from verification.checks.facts import EvidenceFacts
     from verification.evidence.capture_reader import CaptureReader
-    from verification.evidence.row_types import Row
     from verification.fingerprints.suspect_facts import Suspects
     from verification.spark.dataframes import Dataframes
 
@@ -131,18 +131,14 @@ def check(spark: SparkSession, runs: Sequence[RunEvidence], *, fingerprints: boo
 
 
 def _walk(run: RunEvidence, checked: Checked) -> tuple[list[RawViolation], tuple[str, ...]]:
-    """All violations of a run, including those of its transaction log, and what crashed."""
+    """All violations of a run, including those that need no dataframes, and what crashed."""
     found = list(checked.violations.get(run.run, ()))
     crashed = list(checked.crashed)
-    for name, walk in transaction_log.WALKS.items():
-        steps, broke = tried(f"check {name} crashed", partial(_walked, walk, run))
-        found += steps or ()
+    for name, walk in WALKS.items():
+        walked, broke = tried(f"check {name} crashed", lambda walk=walk: walk.over(walked_rows(run)))  # type: ignore[misc]
+        found += walked or ()
         crashed += broke
     return found, tuple(crashed)
-
-
-def _walked(walk: Callable[[Iterable[Row]], Iterator[RawViolation]], run: RunEvidence) -> list[RawViolation]:
-    return list(walk(transaction_log_rows.rows(run)))
 
 
 def _unfit(directory: RunDirectory, error: UnfitEvidenceError) -> ScenarioVerdict:

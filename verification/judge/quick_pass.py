@@ -12,9 +12,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from verification.checks import transaction_log
-from verification.evidence import transaction_log_rows
-from verification.evidence.rows import small_rows
+from verification.checks.walks import WALKS
+from verification.evidence.rows import small_rows, walked_rows
 from verification.fingerprints.strategy import is_small
 from verification.judge.assemble import CAPTURES
 from verification.judge.run_checks import collect
@@ -57,9 +56,9 @@ def _asked(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:
 
 
 def _walked(run: RunEvidence) -> bool:
-    """Whether a check of the transaction log finds anything."""
-    rows = transaction_log_rows.rows(run)
-    return any(any(walk(rows)) for walk in transaction_log.WALKS.values())
+    """Whether a check without dataframes finds anything."""
+    rows = walked_rows(run)
+    return any(walk.over(rows) for walk in WALKS.values())
 
 
 def in_order(spark: SparkSession, runs: Sequence[RunEvidence]) -> frozenset[str]:

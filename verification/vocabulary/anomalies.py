@@ -1,4 +1,4 @@
-"""The nineteen anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
+"""The twenty anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
 the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong. It
@@ -39,6 +39,7 @@ class Anomaly(StrEnum):
     ILLEGAL_TRANSITION = "illegal-transition"
     HUNG_TRANSACTION = "hung-transaction"
     STUCK_LSO = "stuck-lso"
+    LOST_NODE = "lost-node"
     STRANDED_PRODUCER = "stranded-producer"
 
 
@@ -158,6 +159,13 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "Every committed record has to become visible within a bounded time; a last stable offset that does not move"
         " hides all later ones.",
         "",
+    ),
+    Anomaly.LOST_NODE: (
+        "A node that was started with another release, on the data of the release before it, ended by itself or did not come"
+        " back within its bound.",
+        "A cluster is upgraded and rolled back node by node; while one does not come back, the next failure stops its"
+        " writers.",
+        "A node that its machine kept from starting is no finding; then the run is an error.",
     ),
     Anomaly.STRANDED_PRODUCER: (
         "A transactional producer received an error after which it can never go on, although no other producer had"

@@ -130,6 +130,23 @@ class ProcessRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostNode:
+    """A node that did not come back after a step had started it.
+
+    `before` is the release that ran on its data before, `release` the one that was started. It was given up at `at_ns`;
+    `exit_status` is that of its process then, negative for a signal, None while it ran. `log` has its last lines of this
+    start.
+    """
+
+    node: Int64
+    before: str
+    release: str
+    at_ns: Int64
+    log: str
+    exit_status: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
     """One step of the schedule: its times, its target, and the proof that it took hold.
 
@@ -141,7 +158,8 @@ class FaultRecord:
     A step of an upgrade belongs to a `stage`. `releases` names the release that nodes (by id, as text) were given:
     they are down from `struck_ns` on and run it at `confirmed_ns`. `levels` are the feature levels that it made final.
     An operation is over, and counts as healed, once it is confirmed: both times are equal. `held` are producers that the
-    schedule let wait inside a transaction, from before the step until it was confirmed.
+    schedule let wait inside a transaction, from before the step until it was confirmed. `lost` is the node that ended the
+    schedule, if one did.
     """
 
     step: Int64
@@ -161,6 +179,7 @@ class FaultRecord:
     releases: dict[str, str] = field(default_factory=dict)
     levels: dict[str, Int64] = field(default_factory=dict)
     held: tuple[Int64, ...] = ()
+    lost: LostNode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,11 +59,16 @@ def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) 
 
 
 def upgrading(
-    profile: Profile, *, to: str = "4.3.1", controllers: Controllers | None = None, keyword: str = ""
+    profile: Profile,
+    *,
+    source: str = "3.9.2",
+    to: str = "4.3.1",
+    controllers: Controllers | None = None,
+    keyword: str = "",
 ) -> RunConfig:
-    """The configuration of an upgrade from 3.9.2."""
+    """The configuration of an upgrade."""
     target = Release.parse(to)
-    path = UpgradePath(source=Release.parse("3.9.2"), target=target)
+    path = UpgradePath(source=Release.parse(source), target=target)
     plain = unreported(target, Path("unused"), runtime=Runtime.LOCAL)
     options = UpgradeOptions(controllers=controllers)
     return replace(plain, profile=profile, only=Only.UPGRADE, upgrade=path, upgrade_options=options, keyword=keyword)
@@ -93,6 +98,14 @@ def test_a_scenario_of_the_second_protocol_is_run_with_a_client_and_a_release_th
     assert in_profile(upgrading(Profile.QUICK, keyword="lower"), marks)
     assert not in_profile(upgrading(Profile.QUICK), marks)
     assert not in_profile(upgrading(Profile.NIGHTLY, to="3.9.2"), marks)
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "brings"), [("3.9.2", "4.3.1", True), ("4.1.2", "4.3.1", False), ("3.8.1", "3.9.2", False)]
+)
+def test_a_scenario_of_the_first_level_is_run_where_the_path_brings_it(source: str, to: str, brings: bool) -> None:
+    """The old release must not know transaction.version, and the new one must."""
+    assert in_profile(upgrading(Profile.NIGHTLY, source=source, to=to), {"first_tv2", "nightly"}) is brings
 
 
 @pytest.mark.parametrize(

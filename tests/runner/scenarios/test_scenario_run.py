@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from chaos.errors import LinkError
+from chaos.errors import LinkError, NodeLostError
 from fixtures.clients.errors import DriverSilentError
 from fixtures.recording.recorder import Recorder
+from runner.scenarios import phases
 from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.history import LostNode
 
 
 class Part:
@@ -66,6 +68,36 @@ def test_what_refuses_to_end_keeps_nothing_else_from_it(tmp_path: Path, errors: 
     assert done == ["sampler", "workload", "rest", "links", "mock"]
     assert '"footer"' in scenario_run.directory.history.read_text(encoding="utf-8").splitlines()[-1]
     assert (scenario_run.directory.brokers / "broker-1.log").read_text(encoding="utf-8") == "said"
+
+
+def lost_node(_: ScenarioRun) -> None:
+    """The schedule ends with a lost node."""
+    node = LostNode(node=2, before="4.1.2", release="4.3.1", at_ns=1, log="")
+    raise NodeLostError("node 2 ended by itself with 4.3.1. The end of its log:\nfatal", node)
+
+
+def test_a_lost_node_ends_the_schedule_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the node; the other nodes give all evidence, which is judged as that of any run."""
+    done: list[str] = []
+    scenario_run = run_of(tmp_path, done)
+    for name in ("set_up", "start_workload"):
+        monkeypatch.setattr(MockScenarioRun, name, lambda _: None)
+    for name in ("recover", "input_ends"):
+        monkeypatch.setattr(MockScenarioRun, name, lambda *_, name=name, **__: done.append(name))
+    monkeypatch.setattr(MockScenarioRun, "tell", lambda _, text: done.append(text))
+    monkeypatch.setattr(phases, "await_steady", lambda _: None)
+    monkeypatch.setattr(phases, "inject_faults", lost_node)
+    monkeypatch.setattr(phases, "take_evidence", lambda _: done.append("evidence"))
+    assert run_scenario(scenario_run) is scenario_run.directory
+    assert done[:2] == ["ends early: node 2 ended by itself with 4.3.1. The end of its log:", "evidence"]
+
+    def too_few(_: ScenarioRun) -> None:
+        raise DriverSilentError("driver 3 does not answer")
+
+    monkeypatch.setattr(phases, "take_evidence", too_few)
+    with pytest.raises(NodeLostError, match="node 2 ended by itself") as broken:
+        run_scenario(run_of(tmp_path / "again", []))
+    assert broken.value.__notes__ == ["the other nodes could not end the run: driver 3 does not answer"]
 
 
 def test_the_first_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

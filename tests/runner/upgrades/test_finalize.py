@@ -146,6 +146,18 @@ def test_transaction_version_is_lowered_level_by_level_once_producers_speak_it()
     assert [type(each.fault) for each in found[-3:]] == [StopBroker] * 3
 
 
+def test_a_level_that_only_the_log_has_still_locks_the_way_back() -> None:
+    """metadata.version stays, so no other level can be the reason; the words name transaction.version and its level."""
+    plan = UpgradePlan(path=path("3.9.2", "4.3.1"), seed=1)
+    found = plan.remembered
+    assert [type(each.fault) for each in found] == [*[RollNext] * 3, *[SetFeatureLevel] * 2, RefusedRoll]
+    assert levels(found) == [("transaction.version", 2), ("transaction.version", 0)]
+    refusal = found[-1].fault
+    assert isinstance(refusal, RefusedRoll)
+    assert refusal.release == "3.9.2"
+    assert all("transaction.version" in text and "featureLevel=2" in text for text in refusal.texts)
+
+
 def test_with_dedicated_controllers_every_node_is_rolled_and_runs_the_old_release_at_first() -> None:
     """Three controllers follow the three brokers."""
     plan = UpgradePlan(path=path("4.2.1", "4.3.1"), seed=1, controllers=3)

@@ -97,7 +97,7 @@ def test_a_run_without_a_stage_is_not_asked_for_what_only_that_stage_brings(requ
     values = {"cluster": plan.cluster, "schedule": plan.schedule, "floors": plan.floors}
     whole = tailored(values, UpgradeOptions(), "", request.node)
     part = tailored(values, UpgradeOptions(stop_after="roll 1 of 3"), "", request.node)
-    assert [each.name for each in whole["floors"]] == ["tv2_producers"]
+    assert [each.name for each in whole["floors"]] == ["copied_together", "tv2_producers"]
     assert part["floors"] == ()
 
 

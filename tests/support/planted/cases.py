@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.planted import coordinating, copies, reads, sequences, stability, writes
+from tests.support.planted import coordinating, copies, nodes, reads, sequences, stability, writes
 from tests.support.planted.busy import Case, Found
 from tests.support.planted.files import write
 from tests.support.planted.histories import Plant
@@ -61,6 +61,10 @@ CASES: dict[str, Case] = {
         coordinating.released_in_time,
         coordinating.refused,
         coordinating.refused_at_times,
+        nodes.lost,
+        nodes.lost_by_a_signal,
+        nodes.lost_for_want_of_an_address,
+        nodes.lost_on_a_slow_machine,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,
