@@ -296,7 +296,9 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
     return RunConfig(
         release=release,
-        runtime=Runtime(options.runtime) if upgrade is None else Runtime.LOCAL,
+        # Figures of an upgrade and of its control compare only within one runtime, so no engine that happens to answer
+        # decides it.
+        runtime=Runtime.LOCAL if upgrade is not None and options.runtime == Runtime.AUTO else Runtime(options.runtime),
         client=options.client,
         profile=Profile(options.profile),
         seed=seed,

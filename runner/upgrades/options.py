@@ -101,10 +101,8 @@ def upgrade_path(options: argparse.Namespace) -> UpgradePath:
         raise pytest.UsageError("an upgrade needs --from, the release that the cluster runs now")
     if options.kafka:
         raise pytest.UsageError("an upgrade has --from and --to instead of --kafka")
-    if options.runtime == "docker":
-        raise pytest.UsageError(
-            "an upgrade needs --runtime local: a container cannot start another release on the data of its broker yet"
-        )
+    if options.runtime == "docker" and options.stop_after and options.keep:
+        raise pytest.UsageError("--stop-after with --keep needs --runtime local: containers end with the run")
     target = Release.parse(options.upgrade_to) if options.upgrade_to else default_release()
     return UpgradePath(source=Release.parse(options.upgrade_from), target=target)
 

@@ -1,4 +1,4 @@
-"""The Docker engine of tests in containers, and the containers and networks that are on it."""
+"""The Docker engine of tests in containers, and the containers, networks and volumes that are on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fixtures.clusters.docker.engine import OWNER_LABEL, Engine
+from fixtures.clusters.docker.engine import CLUSTER_LABEL, OWNER_LABEL, Engine
 from fixtures.clusters.errors import EngineUnavailableError
 
 
@@ -20,8 +20,17 @@ def answering() -> Engine:
         pytest.skip(str(error))
 
 
-def standing_on(engine: Engine) -> set[str]:
-    """Ids of all containers and networks with our label, also those of other runs."""
-    filters = {"label": OWNER_LABEL}
+def standing_on(engine: Engine, label: str = OWNER_LABEL) -> set[str]:
+    """Kinds and names of all containers, networks and volumes with a label; by default those of all runs."""
+    filters = {"label": label}
     api = engine.client.api
-    return {str(each["Id"]) for each in (*api.containers(all=True, filters=filters), *api.networks(filters=filters))}
+    return {
+        *(f"container {each['Names'][0]}" for each in api.containers(all=True, filters=filters)),
+        *(f"network {each['Name']}" for each in api.networks(filters=filters)),
+        *(f"volume {each['Name']}" for each in api.volumes(filters=filters)["Volumes"] or ()),
+    }
+
+
+def standing_of(engine: Engine, cluster: str) -> set[str]:
+    """Names of the containers, networks and volumes of a cluster that the engine still has."""
+    return standing_on(engine, f"{CLUSTER_LABEL}={cluster}")

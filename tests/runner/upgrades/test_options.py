@@ -69,7 +69,7 @@ def test_the_target_is_the_newest_supported_release_by_default() -> None:
     ("named", "sentence"),
     [
         ({"kafka": "4.3.1"}, "--from and --to instead of --kafka"),
-        ({"runtime": "docker"}, "an upgrade needs --runtime local"),
+        ({"runtime": "docker", "stop_after": "back", "keep": True}, "--stop-after with --keep needs --runtime local"),
     ],
 )
 def test_options_that_an_upgrade_cannot_have_are_refused(named: dict[str, str], sentence: str) -> None:
