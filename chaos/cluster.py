@@ -17,6 +17,8 @@ from wire.values import TopicPartition
 BrokerId = NewType("BrokerId", int)
 Site = NewType("Site", str)
 
+#: ZooKeeper, where a cluster has it; no broker has this id.
+ZOOKEEPER = BrokerId(0)
 #: The topic whose leaders coordinate consumer groups.
 GROUPS_TOPIC = "__consumer_offsets"
 

@@ -160,7 +160,7 @@ class RunConfig:
         if self.only is Only.PROTOCOL:
             return str(Only.PROTOCOL)
         if self.upgrade is not None:
-            return f"{self.profile}, upgrade from {self.upgrade.source}"
+            return f"{self.profile}, {'migration' if self.upgrade.migrates else 'upgrade'} from {self.upgrade.source}"
         return f"{self.profile}, only scenarios" if self.only is Only.SCENARIOS else str(self.profile)
 
     @property
@@ -183,6 +183,7 @@ class RunConfig:
             return (
                 f"tox -e upgrade -- --from {self.upgrade.source} --to {self.upgrade.target} --runtime {self.runtime} "
                 f"--client {self.client} --profile {self.profile} --seed {self.seed}"
+                + (" --migrate" if self.upgrade.migrates else "")
                 + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
             )
         return f"tox -e conformance -- {self.replay_options}"

@@ -27,10 +27,14 @@ LAST_LINES = 300
 
 @dataclass(frozen=True, slots=True)
 class RollNext:
-    """Roll the next node that does not run `release` yet; with `by_kill` it is killed and not stopped."""
+    """Roll the next node that does not run `release` yet; with `by_kill` it is killed and not stopped.
+
+    Where there are `nodes`, only these.
+    """
 
     release: str
     by_kill: bool = False
+    nodes: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """The operation in words."""
@@ -42,7 +46,7 @@ class RollNext:
 
     def inject(self, arena: Arena) -> Injection:
         """Stop the node, change its release and start it."""
-        cluster, node = arena.cluster, next_node(arena, self.release)
+        cluster, node = arena.cluster, next_node(arena, self.release, self.nodes)
         before = cluster.installed()[node]
         (cluster.crash if self.by_kill else cluster.stop)(node)
         cluster.install(node, self.release)
@@ -123,9 +127,10 @@ class NodeReturn:
         )
 
 
-def next_node(arena: Arena, release: str) -> BrokerId:
+def next_node(arena: Arena, release: str, nodes: tuple[int, ...] = ()) -> BrokerId:
     """The node to be rolled next. Raises UnresolvedTargetError when every node has the release."""
-    waiting = [node for node, installed in arena.cluster.installed().items() if installed != release]
+    installed = arena.cluster.installed()
+    waiting = [node for node in installed if installed[node] != release and (not nodes or node in nodes)]
     if not waiting:
         raise UnresolvedTargetError(f"every node has {release} already")
     return first_of(arena, waiting)

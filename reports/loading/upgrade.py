@@ -55,13 +55,17 @@ def upgrade_of(files: ScenarioFiles, findings: Sequence[FindingReport]) -> Upgra
     faults = sorted(history.of(FaultRecord), key=lambda each: (each.began_ns, each.step))
     named = _stages(history, {each.stage for each in faults if each.stage})
     end_ns = named[-1][1].ended_ns if named else _last_ns(history)
+    # Nodes that the cluster did not have at first.
+    added = dict.fromkeys((node for each in faults for node in each.releases if experiment.nodes), "")
     violations = [_struck_in(span, findings, clock) for _, span in named]
     unplaced = sum(each.count for each in findings) - sum(count for each in violations for _, count in each)
     costs = stage_figures.figures(history, [span for _, span in named], clock)
     return UpgradeReport(
         source=", ".join(dict.fromkeys(experiment.nodes.values())) or experiment.release,
         target=experiment.release,
-        nodes=tuple(_band(node, first, faults, clock, end_ns) for node, first in sorted(experiment.nodes.items())),
+        nodes=tuple(
+            _band(node, first, faults, clock, end_ns) for node, first in sorted({**added, **experiment.nodes}.items())
+        ),
         features=tuple(_features(experiment.versions, faults, clock, end_ns)),
         stages=tuple(
             _stage(

@@ -28,7 +28,7 @@ def experiment_of(
 ) -> Experiment:
     """The description of a run of a scenario."""
     config, environment, workload = lane.config, lane.environment, scenario.workload
-    dedicated = config.upgrade is not None and bool(cluster.controllers)
+    dedicated = config.upgrade is not None and bool(cluster.controllers) and not cluster.zookeeper
     asked = config.varied(client=scenario.client, seed=scenario.seed, dedicated=dedicated)
     return Experiment(
         run=run,

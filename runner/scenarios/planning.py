@@ -15,7 +15,8 @@ from runner.scenarios.scenario import Scenario
 from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.outline import outlined
 from runner.upgrades.path import UpgradePath
-from runner.upgrades.plan import CONTROLLERS, UpgradePlan
+from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.rolls import CONTROLLERS
 from runner.upgrades.step_facts import whole_s
 from runner.upgrades.tailoring import has_stages, named, only_leaves_out, tailored
 
@@ -76,6 +77,8 @@ def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
     layouts = (Controllers.COMBINED,) if config.upgrade is None else config.layouts
     if "tv2" in marks:
         clients, layouts = [SECOND_PROTOCOL], layouts[:1]
+    if "zookeeper" in marks:
+        layouts = (Controllers.COMBINED,)
     return [
         Variant(client=client, seed=seed, layout=layout) for layout in layouts for client in clients for seed in seeds
     ]
@@ -86,6 +89,8 @@ def in_profile(config: RunConfig, marks: set[str]) -> bool:
     if {"tv2", "first_tv2"} & marks and not config.release.has_tv2:
         return False
     if "first_tv2" in marks and (config.upgrade is None or config.upgrade.source.has_tv2):
+        return False
+    if ("zookeeper" in marks) != (config.upgrade is not None and config.upgrade.migrates):
         return False
     if "nightly" in marks:
         # What an upgrade leaves out to be quick can be asked for by name.

@@ -31,6 +31,7 @@ nightly = pytest.mark.nightly
 tv2 = pytest.mark.tv2
 first_tv2 = pytest.mark.first_tv2
 librdkafka = pytest.mark.librdkafka
+zookeeper = pytest.mark.zookeeper
 local_only = pytest.mark.local_only
 
 #: A cluster without its release: the run says which one.

@@ -31,7 +31,6 @@ from chaos.link_targets import FromSite
 from chaos.operations.placement import PlaceRoles
 from chaos.schedule import Step
 from chaos.targets import LeaderOf, TransactionCoordinatorOf
-from runner.upgrades.path import UpgradePath
 
 #: The topic whose leaders are placed; every transaction of the workload writes to it.
 TOPIC = "billing-events"
@@ -74,9 +73,13 @@ PROBES: tuple[Step, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedStages:
-    """The steps that follow the first and the second of three rolls; `thorough` runs all of them in each stage."""
+    """The steps that follow the first and the second of three rolls from release `old` to `new`.
 
-    path: UpgradePath
+    `thorough` runs all of them in each stage.
+    """
+
+    old: str
+    new: str
     seed: int
     thorough: bool
 
@@ -94,8 +97,7 @@ class MixedStages:
 
     @property
     def _placements(self) -> tuple[PlaceRoles, PlaceRoles]:
-        old, new = self.path.source.version, self.path.target.version
         return (
-            PlaceRoles(topic=TOPIC, coordinators=old, leaders=new),
-            PlaceRoles(topic=TOPIC, coordinators=new, leaders=old),
+            PlaceRoles(topic=TOPIC, coordinators=self.old, leaders=self.new),
+            PlaceRoles(topic=TOPIC, coordinators=self.new, leaders=self.old),
         )

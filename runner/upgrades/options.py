@@ -17,6 +17,7 @@ from runner.upgrades.path import UpgradePath
 _OWN = {
     "upgrade_from": "--from",
     "upgrade_to": "--to",
+    "migrates": "--migrate",
     "outline": "--plan",
     "stop_after": "--stop-after",
     "controllers": "--controllers",
@@ -66,6 +67,12 @@ def add_upgrade_options(group: pytest.OptionGroup) -> None:
     )
     group.addoption("--to", dest="upgrade_to", metavar="VERSION", help="tox -e upgrade: the release to upgrade to")
     group.addoption(
+        "--migrate",
+        action="store_true",
+        dest="migrates",
+        help="tox -e upgrade: move from ZooKeeper to KRaft within the release of --from, instead of an upgrade",
+    )
+    group.addoption(
         "--plan",
         action="store_true",
         dest="outline",
@@ -93,7 +100,7 @@ def refuse_upgrade_options(options: argparse.Namespace) -> None:
 
 
 def upgrade_path(options: argparse.Namespace) -> UpgradePath:
-    """The pair of releases; the target is the newest supported one by default.
+    """The pair of releases; the target is by default the newest supported one, of a migration the source.
 
     Raises pytest.UsageError and the errors of a release or of a pair.
     """
@@ -101,10 +108,14 @@ def upgrade_path(options: argparse.Namespace) -> UpgradePath:
         raise pytest.UsageError("an upgrade needs --from, the release that the cluster runs now")
     if options.kafka:
         raise pytest.UsageError("an upgrade has --from and --to instead of --kafka")
+    if options.runtime == "docker" and options.migrates:
+        raise pytest.UsageError("--migrate needs --runtime local: ZooKeeper runs as a process of this machine")
     if options.runtime == "docker" and options.stop_after and options.keep:
         raise pytest.UsageError("--stop-after with --keep needs --runtime local: containers end with the run")
-    target = Release.parse(options.upgrade_to) if options.upgrade_to else default_release()
-    return UpgradePath(source=Release.parse(options.upgrade_from), target=target)
+    source = Release.parse(options.upgrade_from)
+    newest = source if options.migrates else default_release()
+    target = Release.parse(options.upgrade_to) if options.upgrade_to else newest
+    return UpgradePath(source=source, target=target, migrates=bool(options.migrates))
 
 
 def upgrade_options(options: argparse.Namespace) -> UpgradeOptions:

@@ -32,11 +32,14 @@ class FeatureRange:
 class UpgradePath:
     """The release to upgrade from, and the one to upgrade to. Equal releases are the control: restarts only.
 
+    `migrates`: brokers move from ZooKeeper to KRaft instead, within one release.
+
     Raises ImpossibleUpgradeError with the reason of the first rule that refuses the pair.
     """
 
     source: Release
     target: Release
+    migrates: bool = False
 
     def __post_init__(self) -> None:
         for rule in table("rules.toml").values():
@@ -47,10 +50,12 @@ class UpgradePath:
     def _refused_by(self, rule: Mapping[str, Any]) -> bool:
         if rule.get("older_target"):
             return self.target < self.source
+        if rule.get("migration"):
+            return self.migrates and not (self.source == self.target and _within(self.source, rule["within"]))
         return _within(self.source, rule["from"]) and _within(self.target, rule["to"])
 
     def __str__(self) -> str:
-        return f"{self.source} → {self.target}"
+        return f"{self.source}: ZooKeeper → KRaft" if self.migrates else f"{self.source} → {self.target}"
 
     @property
     def name(self) -> str:

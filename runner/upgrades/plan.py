@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from chaos.clients import SyncPoint
 from chaos.cluster import BrokerId
 from chaos.operations.restarting import RestartNext
 from chaos.operations.rolling import RollNext
@@ -24,18 +23,13 @@ from fixtures.clusters.spec import ClusterSpec
 from fixtures.workloads.upgrade import UpgradeWorkload
 from runner.upgrades import clients
 from runner.upgrades.finalize import Finalization, lowered_transactions, remembered_transactions
+from runner.upgrades.migration import Migration
 from runner.upgrades.mixed import TIMEOUT_S, MixedStages
 from runner.upgrades.path import UpgradePath
+from runner.upgrades.rolls import BROKERS, DWELL_S, roll
 from verification.vocabulary.experiment import Floor
 
-BROKERS = 3
-#: Dedicated controllers, where there are any.
-CONTROLLERS = 3
 PARTITIONS = 4
-#: In this time the clients of a workload end some 50 transactions.
-DWELL_S = 5.0
-#: A node starts in 6 to 10 s on two quiet cores, in 40 s on a machine that is busy with other work.
-JOIN_WITHIN_S = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +90,16 @@ class UpgradePlan:
         rolls = (self._roll(f"roll {number + 1} of {self.nodes}") for number in range(self.nodes))
         return (*rolls, *remembered_transactions(self.path))
 
+    @property
+    def migration(self) -> Migration:
+        """The migration of a cluster of the source release from ZooKeeper to KRaft."""
+        return Migration(release=self.path.source.version, seed=self.seed, thorough=self.thorough)
+
     def _rolls(self) -> Iterator[Step]:
         """Every node to the new release; clients meet each mix for a while."""
         killed = Random(f"{self.seed}:killed").randrange(self.nodes)
-        mixed = MixedStages(path=self.path, seed=self.seed, thorough=self.thorough)
+        old, new = self.path.source.version, self.path.target.version
+        mixed = MixedStages(old=old, new=new, seed=self.seed, thorough=self.thorough)
         for number in range(self.nodes):
             # Clients do not see the release of a dedicated controller, and these go first.
             dwell_s = DWELL_S if number >= self.controllers else 1.0
@@ -116,14 +116,9 @@ class UpgradePlan:
 
     def _roll(self, stage: str, *, release: str = "", by_kill: bool = False, dwell_s: float = 1.0) -> Step:
         control = self.path.source == self.path.target
-        return Step(
-            fault=RestartNext(self.restarts, by_kill)
+        fault = (
+            RestartNext(self.restarts, by_kill)
             if control
-            else RollNext(release or self.path.target.version, by_kill=by_kill),
-            stage=stage,
-            hold_s=dwell_s,
-            confirm_within_s=JOIN_WITHIN_S,
-            while_held=SyncPoint.BEFORE_COMMIT,
-            holding=1,
-            once_whole=True,
+            else RollNext(release or self.path.target.version, by_kill=by_kill)
         )
+        return roll(fault, stage=stage, dwell_s=dwell_s)

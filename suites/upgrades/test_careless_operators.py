@@ -10,7 +10,8 @@ from chaos.operations.restarting import HastyRestart, RestartAllAtOnce
 from chaos.schedule import Step
 from fixtures.workloads import IdempotentAppend
 from runner.scenarios.scenario import RunScenario, convict, nightly
-from runner.upgrades.plan import JOIN_WITHIN_S, UpgradePlan
+from runner.upgrades.plan import UpgradePlan
+from runner.upgrades.rolls import JOIN_WITHIN_S
 from verification.vocabulary.experiment import Floor
 
 #: A control is decided by its findings; it needs no more coverage than a confirmed fault.

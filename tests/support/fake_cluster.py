@@ -22,8 +22,9 @@ from chaos.cluster import GROUPS_TOPIC, BrokerId, ClusterView, Link, PartitionVi
 from chaos.routes import Endpoint
 from tests.support.wire_definitions import definitions
 from verification.vocabulary import transaction_log
+from wire.errors import DeadlineError
 from wire.request import Request
-from wire.values import TopicPartition
+from wire.values import Producer, TopicPartition
 
 BILLING = TopicPartition(topic="r-billing-events", partition=0)
 TRANSACTION_LOG = TopicPartition(topic=transaction_log.TOPIC, partition=0)
@@ -293,7 +294,7 @@ class FakeClients:
 
 @dataclass
 class FakeAdmin:
-    """Feature levels, the same at every broker, and epochs of producers.
+    """Feature levels, the same at every broker, epochs of producers, and producer ids, each of another block.
 
     It raises levels up to 30, and lowers all but metadata.version, as a controller of 4.3 does.
     """
@@ -305,6 +306,13 @@ class FakeAdmin:
     changes: bool = True
     members: tuple[str, ...] = ()
     group_state: str = "Stable"
+    initialised: list[str] = field(default_factory=list)
+
+    def init_producer_id(self, transactional_id: str, *, deadline: None = None) -> Producer:
+        if not self.changes:
+            raise DeadlineError("no coordinator")
+        self.initialised.append(transactional_id)
+        return Producer(id=1_000 * (len(self.initialised) - 1), epoch=0)
 
     def until(self, what: str, ask: Callable[[None], Any]) -> Any:
         return ask(None)

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from chaos.operations.migration import TakeProducerIds
 from chaos.operations.placement import PlaceRoles
 from chaos.operations.rolling import RollNext
 from tests.verification.test_coverage import S, evidence, fault, transaction
 from verification.coverage import stage_measures
 from verification.coverage.coverage import coverage
+from verification.evidence.transaction_log_file import LogHeader, TransactionLog
+from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.vocabulary.experiment import Floor
 from verification.vocabulary.history import Action, FaultRecord, InputRange, Intent, Outcome, Phase, ProcessRecord
+from verification.vocabulary.transaction_log import Entry, State
 
 
 def phase(name: str, began_s: float, ended_s: float) -> Phase:
@@ -91,6 +95,30 @@ def test_a_placement_lasts_until_the_next_step_of_its_stage() -> None:
     assert stage_measures.transactions_each_placement(run) == {"step 0, mixed": 2}
 
 
+def test_producer_ids_count_where_the_log_has_them_first() -> None:
+    """An id that was known before is not new; one without a step that took it counts for none."""
+    step = replace(fault(10, 12), fault=stage_measures.IDS_TAKEN, stage="ids", confirmed_ns=12 * S)
+    run = evidence(phase("ids", 9, 13), step)
+    run = replace(run, history=replace(run.history, wall_clock_anchor="2026-01-01T00:00:00+00:00"))
+    assert stage_measures.ids_each_taking(run) == {"step 0, ids": 0}
+    zero_ms = (wall_clock_ns(run) or 0) // NS_PER_MS
+    at_s = {7: (9.0, 11.0), 8: (11.0, 14.0), 9: (11.5,), 10: (13.0,)}
+    entries = tuple(
+        Entry(
+            partition=0,
+            offset=producer_id,
+            transactional_id=f"t{producer_id}",
+            state=State.EMPTY,
+            producer_id=producer_id,
+            appended_ms=zero_ms + int(each * 1000),
+        )
+        for producer_id, times in at_s.items()
+        for each in times
+    )
+    log = TransactionLog(header=LogHeader(run=run.run), entries=entries)
+    assert stage_measures.ids_each_taking(replace(run, transaction_log=log)) == {"step 0, ids": 2}
+
+
 def test_a_floor_on_rolls_needs_none_where_there_is_none() -> None:
     """A part of a schedule may have no roll; one that was cut short is still there, and nothing spans it."""
     floors = (Floor(name="spanned_each_roll", need=1),)
@@ -103,6 +131,7 @@ def test_operations_are_known_by_the_names_of_their_classes() -> None:
     """The judge knows faults by names only."""
     assert RollNext.__name__ in stage_measures.ROLLS
     assert PlaceRoles.__name__ == stage_measures.PLACEMENT
+    assert TakeProducerIds.__name__ == stage_measures.IDS_TAKEN
 
 
 def member(process: int, library: str, started_s: float, group: str = "g") -> ProcessRecord:

@@ -6,6 +6,9 @@ code since 0.11 (`TransactionMetadata.prepareTransitionTo` and `completeTransiti
 decision raises the epoch (`prepareAbortOrCommit`), and only its completion may begin a new producer id
 (`prepareComplete`).
 
+A producer id belongs to one transactional id for ever, in all partitions: the one that had it first. Another one that has it
+too was given an id that was issued before (REC-14).
+
 Two things make a legal log look illegal:
 
 * **Compaction** removes records of ids that have newer ones. Where an offset is missing between two records of an id, a
@@ -27,6 +30,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from verification.vocabulary.transaction_log import Entry, State
 
@@ -113,6 +117,9 @@ def judge(
     for each in entries:
         by_partition[each.partition].append(each)
     illegal: list[IllegalStep] = []
+    owners: dict[int, str] = {}
+    for each in sorted(chain.from_iterable(by_partition.values()), key=_written):
+        owners.setdefault(each.producer_id, each.transactional_id)
     compacted, count = [], 0
     for partition, log in sorted(by_partition.items()):
         log.sort(key=lambda each: each.offset)
@@ -126,13 +133,17 @@ def judge(
         count += len(histories)
         for name, history in histories.items():
             begun_at = start if new_ids is None or name in new_ids else None
-            illegal += _illegal_steps(history, unbroken, begun_at, may_fail)
+            illegal += _illegal_steps(history, unbroken, begun_at, may_fail, owners)
     return TransactionLogResult(
         histories=count,
         entries=sum(map(len, by_partition.values())),
         illegal=tuple(illegal),
         compacted=tuple(compacted),
     )
+
+
+def _written(entry: Entry) -> tuple[int, int, int]:
+    return (entry.appended_ms, entry.partition, entry.offset)
 
 
 def _unbroken(log: list[Entry], start: int) -> dict[int, int]:
@@ -147,9 +158,16 @@ def _unbroken(log: list[Entry], start: int) -> dict[int, int]:
 
 
 def _illegal_steps(
-    history: list[Entry], unbroken: Mapping[int, int], begun_at: int | None, may_fail: Callable[[Entry], bool]
+    history: list[Entry],
+    unbroken: Mapping[int, int],
+    begun_at: int | None,
+    may_fail: Callable[[Entry], bool],
+    owners: Mapping[int, str],
 ) -> Iterator[IllegalStep]:
-    """`begun_at` is an offset after which the history began, None where it may have begun before the first record."""
+    """`begun_at` is an offset after which the history began, None where it may have begun before the first record.
+
+    `owners` are the transactional ids that had each producer id first.
+    """
     memories = [_Memory()]
     before: Entry | None = None
     for entry in history:
@@ -159,8 +177,10 @@ def _illegal_steps(
         whole = reached is not None and unbroken[entry.offset] <= reached
         reasons = [tuple(_reasons(memory, entry, seen=whole and not memory.vague)) for memory in memories]
         legal = [memory for memory, why in zip(memories, reasons, strict=True) if not why]
-        if not legal:
-            yield IllegalStep(entry=entry, why="; ".join(reasons[-1]))
+        own = entry.state is State.DEAD or owners[entry.producer_id] == entry.transactional_id
+        foreign = () if own else (f"producer id {entry.producer_id} was that of {owners[entry.producer_id]} before",)
+        if not legal or foreign:
+            yield IllegalStep(entry=entry, why="; ".join((*(() if legal else reasons[-1]), *foreign)))
         after = (legal or memories)[-1].after(entry)
         earlier = [replace(memory, vague=memory.vague or not whole) for memory in legal] if may_fail(entry) else []
         memories = [*earlier, after][-MEMORIES_MAX:]

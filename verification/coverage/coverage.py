@@ -227,6 +227,10 @@ MEASURES: dict[str, Measure] = {
         count=stage_measures.transactions_each_placement,
         text="transactions that ended as meant in each placement of roles",
     ),
+    "ids_each_taking": Measure(
+        count=stage_measures.ids_each_taking,
+        text="producer ids in the transaction log that were new whenever some were taken",
+    ),
     "spanned_each_roll": Measure(
         count=stage_measures.spanned_each_roll,
         text="transactions begun before each roll stopped its node and decided after it was started again",

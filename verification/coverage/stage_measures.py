@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from verification.coverage.fault_measures import transactional
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.evidence.upgrade_state import stages, steps
 from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome, ProcessRecord
 
@@ -24,6 +25,8 @@ from verification.vocabulary.history import Action, FaultRecord, Intent, Operati
 ROLLS, PLACEMENT = ("RollNext", "RestartNext"), "PlaceRoles"
 #: How the library of a client begins that has the releases of Kafka.
 JAVA_CLIENTS = "kafka-clients "
+#: The one that takes new producer ids.
+IDS_TAKEN = "TakeProducerIds"
 
 
 def _counted(evidence: RunEvidence, counts: Callable[[Operation], bool], *, by_kind: bool = False) -> Mapping[str, int]:
@@ -108,6 +111,24 @@ def copied_together(evidence: RunEvidence) -> int:
     ]
     joined_ns = [each.completed_ns for each in copies if release[each.process] != old and each.completed_ns is not None]
     return sum(release[each.process] == old and each.invoked_ns > min(joined_ns) for each in copies if joined_ns)
+
+
+def ids_each_taking(evidence: RunEvidence) -> Mapping[str, int]:
+    """By step that took producer ids: ids that the transaction log has from that time on and not before."""
+    zero_ns, log = wall_clock_ns(evidence), evidence.transaction_log
+    first: dict[int, int] = {}
+    for each in () if log is None else log.entries:
+        if each.producer_id >= 0:
+            first[each.producer_id] = min(first.get(each.producer_id, each.appended_ms), each.appended_ms)
+    return {
+        _name(each): sum(
+            (each.began_ns + zero_ns) // NS_PER_MS <= appended_ms <= (each.confirmed_ns + zero_ns) // NS_PER_MS
+            for appended_ms in first.values()
+            if each.confirmed_ns is not None and zero_ns is not None
+        )
+        for each in steps(evidence)
+        if each.fault == IDS_TAKEN
+    }
 
 
 def _name(step: FaultRecord) -> str:

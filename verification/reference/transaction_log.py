@@ -7,7 +7,8 @@ for each record it looks for an earlier record that it can follow. A table of pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 from verification.evidence.transaction_log_file import TransactionLog
@@ -44,14 +45,31 @@ def transitions(index: RunIndex) -> Iterator[RawViolation]:
     for row in index.rows.get("transaction_log", ()):
         log: TransactionLog = row["log"]
         keys = {(each.partition, each.transactional_id) for each in log.entries}
+        issued_twice = _issued_twice(log)
         for key in sorted(keys):
-            for entry in _History(log, *key, row["failing_ms"]).illegal():
+            illegal = {*_History(log, *key, row["failing_ms"]).illegal()}
+            for entry in sorted(illegal | issued_twice[key], key=lambda each: each.offset):
                 yield RawViolation(
                     anomaly=Anomaly.ILLEGAL_TRANSITION,
                     topic_index=TOPIC_INDEX,
                     partition=entry.partition,
                     offset=entry.offset,
                 )
+
+
+def _issued_twice(log: TransactionLog) -> Mapping[tuple[int, str], set[Entry]]:
+    """By history, the records whose producer id another transactional id had at an earlier time."""
+    users: dict[int, list[Entry]] = defaultdict(list)
+    for each in log.entries:
+        if each.state != "Dead":
+            users[each.producer_id].append(each)
+    found: dict[tuple[int, str], set[Entry]] = defaultdict(set)
+    for entries in users.values():
+        first = min(entries, key=lambda each: (each.appended_ms, each.partition, each.offset))
+        for each in entries:
+            if each.transactional_id != first.transactional_id:
+                found[each.partition, each.transactional_id].add(each)
+    return found
 
 
 def late(index: RunIndex) -> Iterator[RawViolation]:

@@ -142,7 +142,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.ILLEGAL_TRANSITION: (
         "A record of the transaction log cannot follow the records that its coordinator wrote before for the same"
-        " transactional id.",
+        " transactional id, or has the producer id of another one.",
         "Coordinators decide by this log and load it after a failover: an illegal step is a transaction that is decided"
         " twice, or an epoch that lets a fenced producer write.",
         "",

@@ -72,6 +72,7 @@ class Experiment:
     `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
     the answers to producers, without a log.
     `nodes` names the release of each node at the beginning where a run changes releases; `release` is then the target.
+    In a migration from ZooKeeper a release also names the mode of the node, such as `3.9.2 KRaft`.
     `producer_expiration_s` is the brokers' producer.id.expiration.ms, in seconds; 0 is Kafka's default of a day.
     """
 

@@ -24,6 +24,7 @@ def options(**named: Any) -> Any:
     own = (
         "upgrade_from",
         "upgrade_to",
+        "migrates",
         "outline",
         "stop_after",
         "controllers",
@@ -63,6 +64,14 @@ def test_the_target_is_the_newest_supported_release_by_default() -> None:
     """An upgrade to an older one is asked for by name."""
     assert upgrade_path(options(upgrade_from="3.9.2")).target == default_release()
     assert upgrade_path(options(upgrade_from="3.9.2", upgrade_to="4.0.2")).target == Release.parse("4.0.2")
+
+
+@pytest.mark.parametrize("pair", [("3.9.2", "4.3.1"), ("3.4.1", None), ("4.1.2", None), ("3.6.0", "3.9.2")])
+def test_a_migration_stays_at_a_release_that_can_migrate(pair: tuple[str, str | None]) -> None:
+    """From 3.5 to 3.9; its target is its source."""
+    assert upgrade_path(options(upgrade_from="3.9.2", migrates=True)).target == Release.parse("3.9.2")
+    with pytest.raises(OnceproofError, match=r"--migrate moves a cluster from ZooKeeper to KRaft within one release"):
+        upgrade_path(options(upgrade_from=pair[0], upgrade_to=pair[1], migrates=True))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ CASES: dict[str, Case] = {
         coordinating.coordinated,
         coordinating.decided_twice,
         coordinating.epoch_went_back,
+        coordinating.issued_twice,
         coordinating.completed_late,
         coordinating.completed_in_time,
         coordinating.released_in_time,

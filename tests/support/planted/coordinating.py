@@ -74,6 +74,17 @@ def epoch_went_back(run: str) -> tuple[Plant, set[Found]]:
     return _planted(run, (State.EMPTY, 4), *[(state, 3) for state in TRANSACTION]), {_at(2)}
 
 
+def issued_twice(run: str) -> tuple[Plant, set[Found]]:
+    """A second transactional id, later and in another partition, gets the producer id of the first one."""
+    plant, _ = coordinated(run)
+    (row,) = plant.rows["transaction_log"]
+    log: TransactionLog = row["log"]
+    second = replace(log.entries[0], transactional_id="late", partition=0, offset=FIRST, appended_ms=9_000)
+    ranges = (LogRange(partition=0, start=FIRST, end=FIRST + 1), *log.header.ranges)
+    row["log"] = TransactionLog(header=replace(log.header, ranges=ranges), entries=(second, *log.entries))
+    return plant, {found("illegal-transition", None, topic_index=TOPIC_INDEX, partition=0, offset=FIRST)}
+
+
 def _upgraded(
     run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving: bool = False, failed_at_s: Sequence[int] = ()
 ) -> Plant:
