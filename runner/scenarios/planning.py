@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
-from runner.config import Profile, RunConfig
+from runner.config import Profile, RunConfig, Runtime
 from runner.scenarios.scenario import Scenario
 from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.outline import outlined
@@ -173,6 +173,7 @@ def plan_of(config: RunConfig, path: UpgradePath, variant: Variant) -> UpgradePl
         seed=variant.seed,
         controllers=CONTROLLERS if variant.dedicated else 0,
         thorough=config.profile is Profile.NIGHTLY,
+        containers=config.runtime is Runtime.DOCKER,
     )
 
 

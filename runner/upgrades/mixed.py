@@ -9,7 +9,8 @@ them, clients work through it for a while, and in it strike some of five faults 
 * the response to an EndTxn is lost, and the client asks again;
 * a batch arrives after the markers of its transaction.
 
-The last two have a variant for each of two producers, because their libraries may differ.
+The last two have a variant for each of two producers, because their libraries may differ. They lead a connection through
+the harness, which a Toxiproxy server in a container cannot reach. So an upgrade in containers has the first three only.
 
 The seed draws for the quick profile: one placement for each stage and one fault for each placement. The nightly profile
 runs all faults in both placements of each stage. At the end of a stage the roles are spread over all nodes again.
@@ -71,6 +72,10 @@ PROBES: tuple[Step, ...] = (
 )
 
 
+#: The faults that lead a connection through the harness.
+_THROUGH_HARNESS = (TamperFrames, LateDuplicate)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedStages:
     """The steps that follow the first and the second of three rolls from release `old` to `new`.
@@ -82,15 +87,17 @@ class MixedStages:
     new: str
     seed: int
     thorough: bool
+    containers: bool = False
 
     def steps(self, stage: str, number: int) -> Iterator[Step]:
         """The steps of the `number`-th of two stages."""
         random = Random(f"{self.seed}:mixed")
-        placements, probes = random.sample(self._placements, 2), random.sample(PROBES, 2)
+        possible = [each for each in PROBES if not (self.containers and isinstance(each.fault, _THROUGH_HARNESS))]
+        placements, probes = random.sample(self._placements, 2), random.sample(possible, 2)
         if not self.thorough:
             placements, probes = placements[number - 1 : number], probes[number - 1 : number]
         for placement in placements:
-            for at, probe in enumerate(probes if not self.thorough else PROBES):
+            for at, probe in enumerate(probes if not self.thorough else possible):
                 yield Step(fault=placement, stage=stage, hold_s=AGAIN_S if at else DWELL_S, once_whole=True)
                 yield replace(probe, stage=stage)
         yield Step(fault=PlaceRoles(topic=TOPIC), stage=stage, hold_s=0, once_whole=True)

@@ -37,13 +37,14 @@ class UpgradePlan:
     """The stages of one upgrade with one seed.
 
     Nodes are brokers and controllers at once, unless there are dedicated `controllers`. `thorough` tries everything that the
-    seed would draw from.
+    seed would draw from. Nodes are processes, or `containers`.
     """
 
     path: UpgradePath
     seed: int
     controllers: int = 0
     thorough: bool = False
+    containers: bool = False
     restarts: Counter[BrokerId] = field(default_factory=Counter, compare=False)
 
     @property
@@ -99,7 +100,7 @@ class UpgradePlan:
         """Every node to the new release; clients meet each mix for a while."""
         killed = Random(f"{self.seed}:killed").randrange(self.nodes)
         old, new = self.path.source.version, self.path.target.version
-        mixed = MixedStages(old=old, new=new, seed=self.seed, thorough=self.thorough)
+        mixed = MixedStages(old=old, new=new, seed=self.seed, thorough=self.thorough, containers=self.containers)
         for number in range(self.nodes):
             # Clients do not see the release of a dedicated controller, and these go first.
             dwell_s = DWELL_S if number >= self.controllers else 1.0

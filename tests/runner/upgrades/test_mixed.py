@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from chaos.faults.frames import TamperFrames
+from chaos.faults.late_duplicate import LateDuplicate
 from chaos.operations.placement import PlaceRoles
 from chaos.schedule import Schedule, stages
 from fixtures.clusters.locks.releases import Release
@@ -19,9 +21,9 @@ NEW_COORDINATES = PlaceRoles(topic=TOPIC, coordinators="4.2.1", leaders="4.1.2")
 EVERYWHERE = PlaceRoles(topic=TOPIC)
 
 
-def mixed(seed: int, *, thorough: bool = False) -> dict[str, Schedule]:
+def mixed(seed: int, *, thorough: bool = False, containers: bool = False) -> dict[str, Schedule]:
     """The steps of each mixed stage."""
-    plan = UpgradePlan(path=PATH, seed=seed, thorough=thorough)
+    plan = UpgradePlan(path=PATH, seed=seed, thorough=thorough, containers=containers)
     return {stage: steps for stage, steps in stages(plan.schedule) if stage.startswith("mixed")}
 
 
@@ -53,6 +55,17 @@ def test_every_fault_is_drawn_in_every_placement_by_some_seed() -> None:
     """No fault is out of reach of the quick profile."""
     drawn = {(placing.fault, probe.fault) for seed in range(100) for placing, probe, _ in mixed(seed).values()}
     assert drawn == {(at, probe.fault) for at in (OLD_COORDINATES, NEW_COORDINATES) for probe in PROBES}
+
+
+def test_containers_meet_every_fault_that_leads_no_connection_through_the_harness() -> None:
+    """Such a connection cannot leave the Toxiproxy server's container. The other faults are drawn, and tried by night."""
+    possible = [each.fault for each in PROBES if not isinstance(each.fault, TamperFrames | LateDuplicate)]
+    assert len(possible) == 3
+    quick = [probe.fault for seed in range(20) for _, probe, _ in mixed(seed, containers=True).values()]
+    assert all(each in possible for each in quick)
+    assert all(each in quick for each in possible)
+    for steps in mixed(3, thorough=True, containers=True).values():
+        assert [each.fault for each in steps if not isinstance(each.fault, PlaceRoles)] == 2 * possible
 
 
 def test_a_thorough_run_tries_every_fault_in_both_placements_of_both_stages() -> None:
