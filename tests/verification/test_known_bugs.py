@@ -69,8 +69,8 @@ SEEN = {
 
 
 def test_ids_are_permanent() -> None:
-    """KB-01 to KB-41 are there in order; an id is never reused or dropped."""
-    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 42)]
+    """KB-01 to KB-42 are there in order; an id is never reused or dropped."""
+    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 43)]
 
 
 @pytest.mark.parametrize("identity", SEEN)
@@ -126,6 +126,7 @@ def test_few_bugs_name_findings() -> None:
         "KB-17": Signature.REFUSED_DUPLICATE,
         "KB-40": Signature.LOWERED_TRANSACTION_VERSION,
         "KB-41": Signature.REPEATED_IN_A_LATER_EPOCH,
+        "KB-42": Signature.PRODUCER_ID_ISSUED_TWICE,
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chaos.faults.late_duplicate import answered_late
+from tests.support.planted import coordinating
 from tests.support.planted.files import write
 from tests.support.planted.histories import Planted
 from verification.evidence.rows import all_rows
@@ -320,3 +321,33 @@ def test_a_record_repeated_in_a_later_epoch_is_named(tmp_path: Path) -> None:
 def test_another_duplicate_stays_unnamed(change: dict[str, Any], tmp_path: Path) -> None:
     """Two copies in one epoch are the broker's doing, and transactions have no such limit."""
     assert name_of(repeated(tmp_path / "run", **change))[Anomaly.DUPLICATE] is None
+
+
+def issued_twice(root: Path, *, release: str = "3.6.0", mode: str = "ZooKeeper") -> RunEvidence:
+    """The evidence of a migration after which another transactional id has the producer id of the first one."""
+    plant, _ = coordinating.issued_twice("story")
+    directory = write(plant, root)
+    experiment = json.loads(directory.experiment.read_text())
+    experiment |= {"release": release, "nodes": {"1": f"{release} {mode}"}}
+    directory.experiment.write_text(json.dumps(experiment))
+    return read_run(directory)
+
+
+def test_a_producer_id_that_a_migration_issues_again_is_named(tmp_path: Path) -> None:
+    """The log has it for two transactional ids, and the cluster began with ZooKeeper (KB-42)."""
+    assert name_of(issued_twice(tmp_path / "run"))[Anomaly.ILLEGAL_TRANSITION] == "KB-42"
+
+
+@pytest.mark.parametrize("change", [{"release": "3.9.2"}, {"mode": "KRaft"}])
+def test_a_producer_id_of_two_owners_has_no_name_elsewhere(change: dict[str, Any], tmp_path: Path) -> None:
+    """Another release has the fix, and a cluster that did not migrate has another defect."""
+    assert name_of(issued_twice(tmp_path / "run", **change))[Anomaly.ILLEGAL_TRANSITION] is None
+
+
+def test_another_illegal_step_of_a_migration_stays_unnamed(tmp_path: Path) -> None:
+    """It is the coordinator's own."""
+    plant, _ = coordinating.decided_twice("story")
+    directory = write(plant, tmp_path / "run")
+    experiment = json.loads(directory.experiment.read_text()) | {"release": "3.6.0", "nodes": {"1": "3.6.0 ZooKeeper"}}
+    directory.experiment.write_text(json.dumps(experiment))
+    assert name_of(read_run(directory))[Anomaly.ILLEGAL_TRANSITION] is None

@@ -73,6 +73,7 @@ class Signature(StrEnum):
     REFUSED_DUPLICATE = "refused-duplicate"
     MARKER_REFUSED_BY_OLDER_LEADER = "marker-refused-by-older-leader"
     REPEATED_IN_A_LATER_EPOCH = "repeated-in-a-later-epoch"
+    PRODUCER_ID_ISSUED_TWICE = "producer-id-issued-twice"
     VERIFIED_BY_OLDER_COORDINATOR = "verified-by-older-coordinator"
     LOWERED_TRANSACTION_VERSION = "lowered-transaction-version"
 

@@ -37,6 +37,8 @@ and transaction.version was lowered before that answer and not raised again befo
 `repeated-in-a-later-epoch` (KB-41) needs two facts: no two copies of the record in the log have the same producer epoch,
 so a later epoch appended what an earlier one had appended; and before that a message of the same producer, which is not
 transactional, had timed out in librdkafka, which raises the epoch then.
+`producer-id-issued-twice` (KB-42) needs two facts: the record of the transaction log has a producer id that the log also has
+for another transactional id; and the cluster had its metadata in ZooKeeper at first.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ from verification.vocabulary import releases
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.experiment import FEATURE
 from verification.vocabulary.history import FaultRecord, Operation
-from verification.vocabulary.transaction_log import TOPIC
+from verification.vocabulary.transaction_log import TOPIC, TOPIC_INDEX
 from verification.vocabulary.violations import Partition, RawViolation
 
 #: The time after the answer to EndTxn in which a marker may still be under way: a restarted coordinator loads its
@@ -292,6 +294,21 @@ def repeated_in_a_later_epoch(evidence: RunEvidence, violation: RawViolation) ->
     return len(epochs) > 1 and len(set(epochs)) == len(epochs)
 
 
+def producer_id_issued_twice(evidence: RunEvidence, violation: RawViolation) -> bool:
+    """KB-42; see the module's docstring."""
+    log = evidence.transaction_log
+    if log is None or violation.topic_index != TOPIC_INDEX or not _began_with_zookeeper(evidence):
+        return False
+    at = (violation.partition, violation.offset)
+    users = {each.producer_id: each.transactional_id for each in log.entries if (each.partition, each.offset) == at}
+    return any(users.get(each.producer_id, each.transactional_id) != each.transactional_id for each in log.entries)
+
+
+def _began_with_zookeeper(evidence: RunEvidence) -> bool:
+    """Whether nodes were started in that mode, which their release then names."""
+    return any("ZooKeeper" in each.split() for each in evidence.experiment.nodes.values())
+
+
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.MARKER_DROPPED_WHILE_LEADERLESS: marker_dropped_while_leaderless,
     Signature.REFUSED_DUPLICATE: refused_duplicate,
@@ -299,6 +316,7 @@ SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.VERIFIED_BY_OLDER_COORDINATOR: verified_by_older_coordinator,
     Signature.LOWERED_TRANSACTION_VERSION: lowered_transaction_version,
     Signature.REPEATED_IN_A_LATER_EPOCH: repeated_in_a_later_epoch,
+    Signature.PRODUCER_ID_ISSUED_TWICE: producer_id_issued_twice,
 }
 
 
