@@ -11,12 +11,14 @@ from tests.support.planted.files import ANCHOR
 from tests.support.planted.histories import Plant
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
 from verification.evidence.transaction_log_rows import Answer
-from verification.vocabulary.history import FaultRecord, Phase, Sample
+from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome, Phase, Sample
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 
 #: Where the run's part of the log begins, and the partition that it is in.
 FIRST, PARTITION = 40, 2
 NS = 1_000_000_000
+#: The operations of a busy run have lower numbers.
+FIRST_TOLD = 100
 TRANSACTION = (State.ONGOING, State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
 
@@ -93,6 +95,21 @@ def _upgraded(
     Each second process 0 ends an operation, which fails at the times in `failed_at_s`.
     """
     planted = busy(run)
+    planted.operations += [
+        Operation(
+            process=0,
+            operation=FIRST_TOLD + at_s,
+            action=Action.TRANSACTION,
+            outcome=Outcome.FAIL if at_s in failed_at_s else Outcome.OK,
+            stage="produce" if at_s in failed_at_s else "done",
+            invoked_ns=at_s * NS - 900_000_000,
+            decided_ns=None if at_s in failed_at_s else at_s * NS - 1,
+            completed_ns=at_s * NS,
+            intent=Intent.ABORT,
+            transactional_id="tx-0",
+        )
+        for at_s in range(2, 20)
+    ]
     looks = [(at_s, at_s if moving else 3, 90) for at_s in range(20)]
     planted.entries += [
         Sample(at_ns=at_s * NS, topic="a", partition=0, leader=1, high_watermark=high, last_stable_offset=stable)
@@ -130,13 +147,13 @@ def _upgraded(
             "answers": tuple(
                 Answer(
                     process=0,
-                    operation=at_s,
+                    operation=FIRST_TOLD + at_s,
                     transactional_id="tx-0",
                     began_ms=zero_ms + at_s * 1_000 - 900,
                     ended_ms=zero_ms + at_s * 1_000,
                     failed=at_s in failed_at_s,
                 )
-                for at_s in range(1, 20)
+                for at_s in range(2, 20)
             ),
         }
     ]
@@ -161,7 +178,7 @@ def released_in_time(run: str) -> tuple[Plant, set[Found]]:
 def refused(run: str) -> tuple[Plant, set[Found]]:
     """All operations fail for 4.9 s, in which every node is up."""
     plant = _upgraded(run, [(3, 4), (13, 14)], *TRANSACTION, failed_at_s=range(6, 11))
-    return plant, {("stranded-producer", 0, 10, None, None, None, None, None)}
+    return plant, {("stranded-producer", 0, FIRST_TOLD + 10, None, None, None, None, None)}
 
 
 def refused_at_times(run: str) -> tuple[Plant, set[Found]]:

@@ -217,7 +217,9 @@ def test_a_log_that_could_not_be_read_is_not_judged(directory: RunDirectory) -> 
 def _of_every_id(run: RunEvidence) -> list[dict[str, object]]:
     """An entry of each transactional id of a run."""
     used = sorted({each.transactional_id for each in run.history.of(Operation) if each.transactional_id is not None})
-    return [{**ENTRY, "offset": place, "transactional_id": each} for place, each in enumerate(used)]
+    return [
+        {**ENTRY, "offset": place, "transactional_id": each, "producer_id": place} for place, each in enumerate(used)
+    ]
 
 
 def test_every_id_that_was_initialised_must_be_in_the_log(directory: RunDirectory) -> None:
