@@ -338,7 +338,7 @@ def test_a_producer_id_that_a_migration_issues_again_is_named(tmp_path: Path) ->
     assert name_of(issued_twice(tmp_path / "run"))[Anomaly.ILLEGAL_TRANSITION] == "KB-42"
 
 
-@pytest.mark.parametrize("change", [{"release": "3.9.2"}, {"mode": "KRaft"}])
+@pytest.mark.parametrize("change", [{"release": "3.9.2"}, {"release": ""}, {"mode": "KRaft"}])
 def test_a_producer_id_of_two_owners_has_no_name_elsewhere(change: dict[str, Any], tmp_path: Path) -> None:
     """Another release has the fix, and a cluster that did not migrate has another defect."""
     assert name_of(issued_twice(tmp_path / "run", **change))[Anomaly.ILLEGAL_TRANSITION] is None

@@ -201,7 +201,7 @@ def marker_refused_by_older_leader(evidence: RunEvidence, violation: RawViolatio
     running = state_at(evidence, at_ns).releases
     coordinator = running.get(str(leader_at(evidence, TOPIC, late.decided.partition, at_ns)))
     leaders = {running.get(str(leader), "") for leader in late_completions.leaders(evidence, late)}
-    older = any(each and releases.parse(each.split()[0]) < releases.parse(_SENDS_UNKNOWN_VERSION) for each in leaders)
+    older = any(each and releases.parse(_software(each)) < releases.parse(_SENDS_UNKNOWN_VERSION) for each in leaders)
     return coordinator == _SENDS_UNKNOWN_VERSION and older
 
 
@@ -320,11 +320,16 @@ SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
 }
 
 
+def _software(release: str) -> str:
+    """A release without the mode that a node has in a migration, such as `3.9.2 KRaft`; it may be empty."""
+    return release.partition(" ")[0]
+
+
 def _concerns(bug: KnownBug, evidence: RunEvidence) -> bool:
     """Whether a release that runs at some time in the run has the bug."""
     try:
         return any(
-            catalogue.affects(bug, each.split()[0])
+            catalogue.affects(bug, _software(each))
             for each in {evidence.experiment.release, *evidence.experiment.nodes.values()}
         )
     except ReleaseError:
