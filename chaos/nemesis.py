@@ -173,7 +173,8 @@ class Nemesis:
         """Let the producers go, one after the other; the body runs when the last one has requested its commit.
 
         Brokers reach each other slowly meanwhile, so the last commits are without an answer when the body ends. The
-        evidence says whether they were: `undecided_at_strike`.
+        evidence says whether they were: `undecided_at_strike`. All links between brokers are open at the end, so a fault
+        of these links would be undone.
         """
         clients, links = self.arena.clients, self.arena.cluster.links
         between = BetweenBrokers(AllBrokers(), AllBrokers()).resolve(self.arena)

@@ -53,7 +53,7 @@ class ReplaceNext:
         after = arena.clients.succeed(before, site=before.site, timeout_s=SUCCESSION_S, release=self.new).successor
 
         def confirm() -> str | None:
-            if not _is_of(after, self.new) or not (after.role != COPIER or _is_member(arena, after)):
+            if not _is_of(after, self.new) or (after.role == COPIER and not _is_member(arena, after)):
                 return None
             joined = ", and is a member of its stable group" if after.role == COPIER else ""
             return (

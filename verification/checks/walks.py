@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from verification.checks.transaction_log import illegal_transitions, late_completions, refused_producers
-from verification.evidence.lost_nodes import excuse, told
+from verification.evidence.lost_nodes import described, excuse
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
@@ -22,7 +22,7 @@ def lost_nodes(frame: Iterable[Row]) -> Iterator[RawViolation]:
     """Lost nodes for which nothing but their release is to blame. One violation per node; it has no place."""
     for row in frame:
         if not excuse(row):
-            yield RawViolation(anomaly=Anomaly.LOST_NODE, detail=told(row))
+            yield RawViolation(anomaly=Anomaly.LOST_NODE, detail=described(row))
 
 
 class RowWalk(NamedTuple):

@@ -91,7 +91,7 @@ def excuse(row: Row) -> str:
     return ""
 
 
-def told(row: Row) -> str:
+def described(row: Row) -> str:
     """A lost node in words, with the end of its log."""
     status, after_s = row["exit_status"], row["waited_ms"] / 1_000
     how = "was not back" if status is None else f"ended by itself with exit status {status}"
@@ -104,7 +104,7 @@ def told(row: Row) -> str:
 
 def excused(run: RunEvidence) -> tuple[str, ...]:
     """The lost nodes for which the release is not to blame, each with the reason: errors of the run."""
-    return tuple(f"{told(row)}\nThat is no finding: {why}" for row in rows(run) if (why := excuse(row)))
+    return tuple(f"{described(row)}\nThat is no finding: {why}" for row in rows(run) if (why := excuse(row)))
 
 
 def _pace(run: RunEvidence, from_ns: int, until_ns: int) -> float | None:

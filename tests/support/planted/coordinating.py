@@ -18,7 +18,7 @@ from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry, State
 FIRST, PARTITION = 40, 2
 NS = 1_000_000_000
 #: The operations of a busy run have lower numbers.
-FIRST_TOLD = 100
+FIRST_ENDED = 100
 TRANSACTION = (State.ONGOING, State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
 
@@ -87,18 +87,12 @@ def issued_twice(run: str) -> tuple[Plant, set[Found]]:
     return plant, {found("illegal-transition", None, topic_index=TOPIC_INDEX, partition=0, offset=FIRST)}
 
 
-def _upgraded(
-    run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving: bool = False, failed_at_s: Sequence[int] = ()
-) -> Plant:
-    """A log of 20 s in which a node went down and came back some times, and one look a second (whole seconds).
-
-    Each second process 0 ends an operation, which fails at the times in `failed_at_s`.
-    """
-    planted = busy(run)
-    planted.operations += [
+def _ended(failed_at_s: Sequence[int]) -> list[Operation]:
+    """An operation of process 0 that ends each second, and fails at these times."""
+    return [
         Operation(
             process=0,
-            operation=FIRST_TOLD + at_s,
+            operation=FIRST_ENDED + at_s,
             action=Action.TRANSACTION,
             outcome=Outcome.FAIL if at_s in failed_at_s else Outcome.OK,
             stage="produce" if at_s in failed_at_s else "done",
@@ -110,6 +104,32 @@ def _upgraded(
         )
         for at_s in range(2, 20)
     ]
+
+
+def _answers(failed_at_s: Sequence[int], zero_ms: int) -> tuple[Answer, ...]:
+    """The same operations as the row of the transaction log has them."""
+    return tuple(
+        Answer(
+            process=0,
+            operation=FIRST_ENDED + at_s,
+            transactional_id="tx-0",
+            began_ms=zero_ms + at_s * 1_000 - 900,
+            ended_ms=zero_ms + at_s * 1_000,
+            failed=at_s in failed_at_s,
+        )
+        for at_s in range(2, 20)
+    )
+
+
+def _upgraded(
+    run: str, rolls: Sequence[tuple[int, int]], *steps: State, moving: bool = False, failed_at_s: Sequence[int] = ()
+) -> Plant:
+    """A log of 20 s in which a node went down and came back some times, and one look a second (whole seconds).
+
+    Each second process 0 ends an operation, which fails at the times in `failed_at_s`.
+    """
+    planted = busy(run)
+    planted.operations += _ended(failed_at_s)
     looks = [(at_s, at_s if moving else 3, 90) for at_s in range(20)]
     planted.entries += [
         Sample(at_ns=at_s * NS, topic="a", partition=0, leader=1, high_watermark=high, last_stable_offset=stable)
@@ -144,17 +164,7 @@ def _upgraded(
             "failing_ms": None,
             "undisturbed_ms": tuple((zero_ms + up * 1_000, zero_ms + down * 1_000) for up, down in ups),
             "looks_ms": {"a-0": [(zero_ms + at_s * 1_000, stable, high) for at_s, stable, high in looks]},
-            "answers": tuple(
-                Answer(
-                    process=0,
-                    operation=FIRST_TOLD + at_s,
-                    transactional_id="tx-0",
-                    began_ms=zero_ms + at_s * 1_000 - 900,
-                    ended_ms=zero_ms + at_s * 1_000,
-                    failed=at_s in failed_at_s,
-                )
-                for at_s in range(2, 20)
-            ),
+            "answers": _answers(failed_at_s, zero_ms),
         }
     ]
     return plant
@@ -178,7 +188,7 @@ def released_in_time(run: str) -> tuple[Plant, set[Found]]:
 def refused(run: str) -> tuple[Plant, set[Found]]:
     """All operations fail for 4.9 s, in which every node is up."""
     plant = _upgraded(run, [(3, 4), (13, 14)], *TRANSACTION, failed_at_s=range(6, 11))
-    return plant, {("stranded-producer", 0, FIRST_TOLD + 10, None, None, None, None, None)}
+    return plant, {("stranded-producer", 0, FIRST_ENDED + 10, None, None, None, None, None)}
 
 
 def refused_at_times(run: str) -> tuple[Plant, set[Found]]:

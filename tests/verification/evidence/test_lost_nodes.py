@@ -13,7 +13,7 @@ from tests.support.planted.busy import Case
 from tests.support.planted.cases import CASES
 from tests.support.planted.files import write
 from tests.support.planted.histories import MS, Plant
-from verification.evidence.lost_nodes import LONG_S, OTHER_CAUSES, excuse, excused, rows, told
+from verification.evidence.lost_nodes import LONG_S, OTHER_CAUSES, described, excuse, excused, rows
 from verification.evidence.run_evidence import RunEvidence, read_run
 from verification.judge.assemble import conclude
 from verification.judge.circumstances import circumstances
@@ -116,7 +116,7 @@ def test_a_lost_node_is_told_with_its_moment_and_its_log(tmp_path: Path) -> None
     plant.entries.append(Phase(name="roll 1 of 3", began_ns=step.began_ns, ended_ns=step.lost.at_ns))
     evidence = evidence_of(plant, tmp_path)
     (row,) = rows(evidence)
-    assert told(row) == (
+    assert described(row) == (
         "node 2, 4.1.2 → 4.3.1, ended by itself with exit status 1 15.0 s after its start:\n"
         f"{nodes.ERROR}\nThe end of its log:\n{nodes.FATAL}"
     )
