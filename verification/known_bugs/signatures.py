@@ -198,10 +198,10 @@ def marker_refused_by_older_leader(evidence: RunEvidence, violation: RawViolatio
     if late is None or zero_ns is None:
         return False
     at_ns = late.at_ms * NS_PER_MS - zero_ns
-    running = state_at(evidence, at_ns).releases
+    running = _running(evidence, at_ns)
     coordinator = running.get(str(leader_at(evidence, TOPIC, late.decided.partition, at_ns)))
     leaders = {running.get(str(leader), "") for leader in late_completions.leaders(evidence, late)}
-    older = any(each and releases.parse(_software(each)) < releases.parse(_SENDS_UNKNOWN_VERSION) for each in leaders)
+    older = any(each and releases.parse(each) < releases.parse(_SENDS_UNKNOWN_VERSION) for each in leaders)
     return coordinator == _SENDS_UNKNOWN_VERSION and older
 
 
@@ -219,7 +219,7 @@ def verified_by_older_coordinator(evidence: RunEvidence, violation: RawViolation
     if 2 * codes.count(_NETWORK_EXCEPTION) < len(codes):
         return False
     at_ns = refused.last.ended_ms * NS_PER_MS - zero_ns
-    running, bug = state_at(evidence, at_ns).releases, catalogue.load()["KB-12"]
+    running, bug = _running(evidence, at_ns), catalogue.load()["KB-12"]
     own = (each for each in evidence.transaction_log.entries if each.transactional_id == refused.last.transactional_id)
     coordinators = {running.get(str(leader_at(evidence, TOPIC, each.partition, at_ns)), "") for each in own}
     led = {running.get(str(each), "") for each in refused_producers.leaders(evidence, refused)}
@@ -323,6 +323,11 @@ SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
 def _software(release: str) -> str:
     """A release without the mode that a node has in a migration, such as `3.9.2 KRaft`; it may be empty."""
     return release.partition(" ")[0]
+
+
+def _running(evidence: RunEvidence, at_ns: int) -> dict[str, str]:
+    """The releases of the nodes that were up, without their modes."""
+    return {node: _software(release) for node, release in state_at(evidence, at_ns).releases.items()}
 
 
 def _concerns(bug: KnownBug, evidence: RunEvidence) -> bool:

@@ -269,6 +269,7 @@ def test_a_producer_that_an_older_coordinator_cannot_verify_is_named_with_both_r
     [
         (replace(REFUSES, target="3.7.2"), 13),
         (replace(REFUSES, source="3.6.2"), 13),
+        (replace(REFUSES, source="3.6.0 migrating", target="3.6.0 KRaft"), 13),
         (replace(REFUSES, coordinator=2), 13),
         (replace(REFUSES, leader=3), 13),
         (REFUSES, 7),
