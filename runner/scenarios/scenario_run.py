@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
+from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
@@ -24,6 +25,7 @@ from fixtures.recording.sampler import Sampler
 from fixtures.recording.transaction_log_reader import TransactionLogReader
 from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
+from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from runner.scenarios import description
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
@@ -113,6 +115,9 @@ class ScenarioRun:
     def start_workload(self) -> None:
         """Start every client and the sampler of ends. Clients of a cluster that is upgraded are of its old release."""
         config = self.lane.config
+        if config.upgrade is not None:
+            # The clients that follow. Under load their class archive took longer than a successor may: it is made now.
+            client_kind(UPGRADED_CLIENT).command(config.upgrade.target.version)
         self._workload = self.workload = RunningWorkload.start(
             self.scenario.workload,
             run=self.run,
