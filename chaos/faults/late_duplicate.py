@@ -93,7 +93,7 @@ class _Progress:
 
 
 def answered_late(what: str, codes: tuple[int, ...], offsets: Mapping[TopicPartition, int]) -> str:
-    """The proof; `verification.known_bugs.signatures` parses it to recognise a known bug."""
+    """The proof; `verification.known_bugs.signatures.refused_duplicate` parses it to recognise a known bug."""
     said = f"error codes {codes}"
     for at, offset in offsets.items():
         said += f", base offset {offset} on {at}"

@@ -17,7 +17,7 @@ from tests.support.planted.histories import Planted
 from verification.evidence.rows import all_rows
 from verification.evidence.run_evidence import RunEvidence, read_run
 from verification.judge.primary_findings import attribute
-from verification.known_bugs.signatures import recognise
+from verification.known_bugs.signatures.recognise import recognise
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import NO_LEADER, UNSEEN, FaultRecord, Operation, Outcome, Sample

@@ -15,7 +15,7 @@ from verification.evidence.run_evidence import RunEvidence
 from verification.judge.circumstances import shown
 from verification.judge.decision import VerdictInputs, decide
 from verification.judge.witness import witness
-from verification.known_bugs import signatures
+from verification.known_bugs.signatures.recognise import recognise
 from verification.spark.errors import in_a_line
 from verification.vocabulary.verdict import Finding, ScenarioVerdict
 from verification.vocabulary.violations import Attributed
@@ -39,7 +39,7 @@ def tried(what: str, ask: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[
 
 def _known(evidence: RunEvidence, attributed: Attributed) -> Mapping[Anomaly, str | None]:
     """The known bug of each finding that has one. For remote evidence this can take a Spark job."""
-    return {anomaly: signatures.recognise(evidence, found) for anomaly, found in attributed.primary.items()}
+    return {anomaly: recognise(evidence, found) for anomaly, found in attributed.primary.items()}
 
 
 def _findings(

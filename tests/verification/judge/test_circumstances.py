@@ -15,7 +15,7 @@ from verification.evidence.run_evidence import RunEvidence, read_run
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
 from verification.evidence.transaction_log_rows import rows, undisturbed_ms, wall_clock_ns
 from verification.judge.circumstances import circumstances, shown
-from verification.known_bugs.signatures import recognise
+from verification.known_bugs.signatures.recognise import recognise
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Action, FaultRecord, Operation, Outcome, Phase, Sample
 from verification.vocabulary.transaction_log import TOPIC, Entry, State

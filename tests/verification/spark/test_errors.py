@@ -110,7 +110,7 @@ def test_what_was_found_stays_found_when_its_known_bug_cannot_be_told(
     def vanished(*_: object) -> None:
         raise OSError("the evidence has gone")
 
-    monkeypatch.setattr("verification.known_bugs.signatures.recognise", vanished)
+    monkeypatch.setattr("verification.judge.assemble.recognise", vanished)
     evidence = read_run(write(CASES["lost_append"]("lost_append")[0], tmp_path / "run"))
     verdict = conclude(evidence, attribute(judge_rows(all_rows(evidence))), {}, ("before",))
     assert verdict.verdict is Verdict.FAIL
