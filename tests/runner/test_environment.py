@@ -14,6 +14,7 @@ from fixtures.clusters.docker.runtime import DockerRuntime
 from fixtures.clusters.errors import EngineUnavailableError, ImageError
 from fixtures.downloads.progress import Downloads
 from fixtures.errors import EnvironmentProblemError, ToolUnavailableError, UsageError, WheelError
+from fixtures.pipelines.streams.command import locked_releases
 from runner import environment
 from runner.config import Runtime
 
@@ -85,8 +86,12 @@ def test_the_cache_is_filled_for_images_where_they_can_be_built(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(Engine, "connect", connect)
     monkeypatch.setattr(fetch, "machine_report", lambda *_, **__: [])
-    for name in ("check_machine", "find_java", "fetch_release", "definition_jars", "fetch_toxiproxy", "fetch_java"):
+    fetches = ("fetch_release", "definition_jars", "fetch_streams", "fetch_toxiproxy", "fetch_java")
+    for name in ("check_machine", "find_java", *fetches):
         monkeypatch.setattr(fetch, name, remember(name))
     assert fetch.main([]) == 0
     assert fetched.count("find_java") == 1
     assert fetched.count("fetch_java") == answers
+    assert "fetch_streams" not in fetched
+    assert fetch.main(["--pipelines"]) == 0
+    assert fetched.count("fetch_streams") == len(locked_releases())
