@@ -25,7 +25,7 @@ os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.clients.registry import CLIENTS
 from fixtures.errors import OnceproofError
-from runner.config import PROTOCOL, SUITES, UPGRADES, Only, add_options, from_options
+from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, Only, add_options, from_options
 from runner.console import Console
 from runner.signals import StopRequests
 from runner.waivers import acceptances
@@ -47,10 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "suites/regressions is performed by `tox -e track-record -- --bugs KB-05`, not by pytest."
         )
-    scripted = all(_within(path, PROTOCOL) for path in asked)
-    upgrading = all(_within(path, UPGRADES) for path in asked)
-    kind = Only.PROTOCOL if scripted else Only.UPGRADE if upgrading else None
-    only = kind or (Only(config.option.only) if config.option.only else None)
+    kinds = {PROTOCOL: Only.PROTOCOL, UPGRADES: Only.UPGRADE, PIPELINES: Only.PIPELINES}
+    kind = [only for suite, only in kinds.items() if all(_within(path, suite) for path in asked)]
+    only = kind[0] if kind else (Only(config.option.only) if config.option.only else None)
     try:
         run = from_options(config, clients=tuple(CLIENTS), only=only)
         accepted = acceptances(run.accepted, run.waivers)
@@ -98,7 +97,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     scripted = _within(collection_path, PROTOCOL)
     apart = (
         _within(collection_path, REGRESSIONS)
-        or (_within(collection_path, UPGRADES) and not any(_within(path, UPGRADES) for path in _asked(config)))
+        or any(
+            _within(collection_path, suite) and not any(_within(path, suite) for path in _asked(config))
+            for suite in (UPGRADES, PIPELINES)
+        )
         or (only == Only.SCENARIOS and scripted)
         or (only == Only.PROTOCOL and _within(collection_path, SUITES) and collection_path.is_file() and not scripted)
     )

@@ -15,6 +15,7 @@ import pytest
 from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
+from fixtures.pipelines.manifest import Pipeline, load
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 from runner.upgrades.options import (
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SUITES = ROOT / "suites"
 PROTOCOL = SUITES / "protocol"
 UPGRADES = SUITES / "upgrades"
+PIPELINES = SUITES / "pipelines"
 OUT = ROOT / "reports" / "out"
 DEFAULT_CLIENT = "confluent"
 
@@ -73,6 +75,7 @@ class Only(StrEnum):
     SCENARIOS = "scenarios"
     PROTOCOL = "protocol"
     UPGRADE = "upgrade"
+    PIPELINES = "pipelines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ class RunConfig:
     lanes: int = 1
     strict: bool = False
     markers: str = ""
+    pipeline: Pipeline | None = None
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
 
@@ -129,13 +133,15 @@ class RunConfig:
     @property
     def without_cases(self) -> bool:
         """Whether the run has no protocol cases."""
-        return self.only in (Only.SCENARIOS, Only.UPGRADE) or (self.profile is Profile.SMOKE and self.only is None)
+        return self.profile is Profile.SMOKE if self.only is None else self.only is not Only.PROTOCOL
 
     @property
     def directories(self) -> tuple[Path, ...]:
         """The arguments of pytest that select the whole run."""
         if self.only is Only.UPGRADE:
             return (UPGRADES,)
+        if self.only is Only.PIPELINES:
+            return (PIPELINES,)
         return (SUITES, PROTOCOL) if self.only is Only.PROTOCOL else (SUITES,)
 
     @property
@@ -161,7 +167,8 @@ class RunConfig:
             return str(Only.PROTOCOL)
         if self.upgrade is not None:
             return f"{self.profile}, {'migration' if self.upgrade.migrates else 'upgrade'} from {self.upgrade.source}"
-        return f"{self.profile}, only scenarios" if self.only is Only.SCENARIOS else str(self.profile)
+        only = self.only in (Only.SCENARIOS, Only.PIPELINES)
+        return f"{self.profile}, only {self.only}" if only else str(self.profile)
 
     @property
     def recorded_seed(self) -> int | None:
@@ -186,7 +193,8 @@ class RunConfig:
                 + (" --migrate" if self.upgrade.migrates else "")
                 + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
             )
-        return f"tox -e conformance -- {self.replay_options}"
+        job = "pipelines" if self.only is Only.PIPELINES else "conformance"
+        return f"tox -e {job} -- {self.replay_options}"
 
     @property
     def command(self) -> str:
@@ -195,8 +203,9 @@ class RunConfig:
         rule = " --strict" if self.strict else ""
         accepted = "".join(f" --accept {each}" for each in self.accepted)
         waivers = f" --waivers {self.waivers}" if self.waivers else ""
+        own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
         selected = "".join(f' {name} "{each}"' for name, each in (("-k", self.keyword), ("-m", self.markers)) if each)
-        return self.replay + self.upgrade_options.written + only + rule + accepted + waivers + selected
+        return self.replay + own + self.upgrade_options.written + only + rule + accepted + waivers + selected
 
     @property
     def replay_options(self) -> str:
@@ -262,6 +271,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--baseline", metavar="FILE", help="results.json of an earlier run; exit code 3 when a result got worse"
     )
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
+    group.addoption("--manifest", metavar="FILE", help="tox -e pipelines: the pipeline.toml of a pipeline of your own")
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list what would run and start nothing")
     add_upgrade_options(group)
 
@@ -276,10 +286,13 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
             upgrade, changes = upgrade_path(options), upgrade_options(options)
         else:
             refuse_upgrade_options(options)
+        pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         release = release if upgrade is None else upgrade.target
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
+    if pipeline is not None and only is not Only.PIPELINES:
+        raise pytest.UsageError("--manifest is an option of `tox -e pipelines`")
     if options.client not in clients:
         raise pytest.UsageError(f"--client {options.client} is unknown; there are {', '.join(clients)}")
     if options.retain < 1:
@@ -316,6 +329,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         only=only,
         lanes=_lanes(options.lanes, alone=upgrade is not None),
         markers=options.markexpr,
+        pipeline=pipeline,
         upgrade=upgrade,
         upgrade_options=changes,
     )

@@ -43,19 +43,22 @@ class KillClient:
         """Hold one client of the role at the point and kill it there."""
         victim = oldest(arena, self.role)
         arena.clients.hold(self.at, processes=(victim,), timeout_s=SYNC_S)
-        arena.clients.kill(victim)
-        healed: list[ClientProcess] = []
+        return killed(arena, victim, replaced=self.replaced, proof=f"process {victim.process} died at {self.at.value}")
 
-        def heal() -> None:
-            if self.replaced and not healed:
-                successor = arena.clients.succeed(victim, site=victim.site, timeout_s=SUCCESSION_S)
-                healed.append(successor.successor)
 
-        def confirm() -> str | None:
-            gone = all(each.process != victim.process for each in arena.clients.alive())
-            return f"process {victim.process} died at {self.at.value}" if gone else None
+def killed(arena: Arena, victim: ClientProcess, *, replaced: bool, proof: str) -> Injection:
+    """Kill a client (SIGKILL); it is confirmed by `proof` when it is gone, and healed by a successor if it has one."""
+    arena.clients.kill(victim)
+    healed: list[ClientProcess] = []
 
-        return Injection(target=f"process {victim.process}", confirm=confirm, heal=heal, processes=(victim.process,))
+    def heal() -> None:
+        if replaced and not healed:
+            healed.append(arena.clients.succeed(victim, site=victim.site, timeout_s=SUCCESSION_S).successor)
+
+    def confirm() -> str | None:
+        return proof if all(each.process != victim.process for each in arena.clients.alive()) else None
+
+    return Injection(target=f"process {victim.process}", confirm=confirm, heal=heal, processes=(victim.process,))
 
 
 def oldest(arena: Arena, role: str) -> ClientProcess:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from fixtures.workloads import observers
+from fixtures.workloads.plans import observers, pipeline
 from verification.evidence import readme_file
 from verification.vocabulary.experiment import FEATURE, Experiment, ExperimentTopic
 from wire.values import TopicPartition
@@ -47,6 +47,7 @@ def experiment_of(
         survival_claimed=scenario.survives,
         group=workload.group(run),
         fan_out=workload.fan_out,
+        pipeline=pipeline(workload, run),
         control_expects=scenario.expects,
         workload=workload.describe(),
         schedule=tuple(step.describe() for step in scenario.schedule),

@@ -92,6 +92,8 @@ def in_profile(config: RunConfig, marks: set[str]) -> bool:
         return False
     if ("zookeeper" in marks) != (config.upgrade is not None and config.upgrade.migrates):
         return False
+    if ("own_pipeline" in marks) != (config.pipeline is not None):
+        return False
     if "nightly" in marks:
         # What an upgrade leaves out to be quick can be asked for by name.
         return config.profile is Profile.NIGHTLY or (config.upgrade is not None and bool(config.keyword))
@@ -138,7 +140,11 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     assert isinstance(variant, Variant)
     control = item.get_closest_marker("convict")
     described: list[Scenario] = []
-    upgrade = {} if config.upgrade is None else {"upgrade": plan_of(config, config.upgrade, variant)}
+    given: dict[str, Any] = {}
+    if config.upgrade is not None:
+        given["upgrade"] = plan_of(config, config.upgrade, variant)
+    if config.pipeline is not None:
+        given["pipeline"] = config.pipeline
 
     def describe(**values: Any) -> None:
         scenario = Scenario(
@@ -154,7 +160,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
         described.append(scenario)
 
     try:
-        item.function(run=describe, **upgrade)
+        item.function(run=describe, **given)
     except pytest.UsageError:
         raise
     # The error is in the scenario's own lines, or in a plan or a fault that refused its arguments.

@@ -17,7 +17,7 @@ import pytest
 
 from chaos.schedule import Schedule, duration_s
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.workloads import WorkloadPlan
+from fixtures.workloads import PipelineWorkload, WorkloadPlan
 from verification.coverage.coverage import MEASURES
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import UnknownFloorError
@@ -33,10 +33,12 @@ first_tv2 = pytest.mark.first_tv2
 librdkafka = pytest.mark.librdkafka
 zookeeper = pytest.mark.zookeeper
 local_only = pytest.mark.local_only
+own_pipeline = pytest.mark.own_pipeline
 
 #: A cluster without its release: the run says which one.
 ClusterMaker = Callable[..., ClusterSpec]
 THREE_BROKERS: ClusterMaker = partial(ClusterSpec, brokers=3)
+PIPELINE_CLUSTER: ClusterMaker = partial(ClusterSpec, brokers=3, sites=PipelineWorkload.sites)
 
 #: The coverage that a pass needs: enough operations before, during and after the fault, and enough records in all.
 FLOORS: tuple[Floor, ...] = (
@@ -53,6 +55,17 @@ TRANSACTIONS = (
     Floor(name="transactions", need=200),
     Floor(name="transactions_after", need=30),
     Floor(name="aborted", need=1),
+)
+#: A control is decided by its findings; it needs no more coverage than a confirmed fault.
+STRUCK = (Floor(name="ok_before", need=20), Floor(name="faults_confirmed", need=1))
+#: A pipeline copied before, during and after the faults, and a kill met outputs that were not yet committed.
+PIPED = (
+    *(Floor(name=name, need=need) for name, need in (("ok_before", 20), ("attempted_during", 10), ("ok_after", 20))),
+    Floor(name="faults_confirmed", need=1),
+    Floor(name="observers_at_end", need=2),
+    Floor(name="copied_before", need=200),
+    Floor(name="copied_after", need=200),
+    Floor(name="interrupted_copies", need=1),
 )
 #: In each stage of an upgrade, kind of stage and placement, and across each roll. The shortest stage lasts 1 s, on a busy
 #: machine longer. The least number of transactions in one that was seen is 22. One producer waits in each roll.

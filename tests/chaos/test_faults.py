@@ -20,6 +20,7 @@ from chaos.faults.fault import Fault
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
+from chaos.faults.pipelines import KillInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.frames import Cut, FrameFilter, Respond
@@ -62,6 +63,7 @@ EFFECTIVE: list[Fault] = [
     PausedZombie(site=ZOMBIE, successor_site=APP),
     PartitionedZombie(site=ZOMBIE, successor_site=APP),
     KillClient("copier", SyncPoint.BEFORE_COMMIT),
+    KillInstance("billing-events", 1),
     IsolateThenCrashLeader("billing-events", 0),
     ElectUncleanly("billing-events", 0),
     TamperFrames(
@@ -137,7 +139,7 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
 
 
 #: The end of a process, or a refused connection, is a proof without any reaction of the cluster.
-UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | CrashBroker)]
+UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | KillInstance | CrashBroker)]
 
 
 @pytest.mark.parametrize("fault", UNNOTICED, ids=lambda fault: type(fault).__name__)

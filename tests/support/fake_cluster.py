@@ -228,7 +228,7 @@ class FakeCluster:
 
 @dataclass
 class FakeClients:
-    """One producer per site, and a copier; remembers the faults of each."""
+    """One producer per site, a copier, and an instance of a pipeline; remembers the faults of each."""
 
     reacts: bool = True
     living: list[ClientProcess] = field(
@@ -236,6 +236,7 @@ class FakeClients:
             ClientProcess(process=0, role="producer", site=Site("app"), transactional_id="r-0"),
             ClientProcess(process=1, role="producer", site=Site("zombie"), transactional_id="r-1"),
             ClientProcess(process=2, role="copier", site=Site("app"), transactional_id="r-2"),
+            ClientProcess(process=3, role="pipeline", site=Site("app"), transactional_id=None),
         ]
     )
     held: dict[int, SyncPoint] = field(default_factory=dict)

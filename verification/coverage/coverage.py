@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from verification.coverage import fault_measures, stage_measures
+from verification.coverage import fault_measures, pipeline_measures, stage_measures
 from verification.coverage.fault_measures import last_heal_ns, transactional
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.errors import UnknownFloorError
@@ -238,6 +238,15 @@ MEASURES: dict[str, Measure] = {
     "copied_together": Measure(
         count=stage_measures.copied_together,
         text="copies by members of the old release while a member of the new one copied, too",
+    ),
+    "copied_before": Measure(
+        count=pipeline_measures.copied_before, text="offsets of outputs decided before the first fault"
+    ),
+    "copied_after": Measure(
+        count=pipeline_measures.copied_after, text="offsets of outputs decided after the last fault was healed"
+    ),
+    "interrupted_copies": Measure(
+        count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"
     ),
 }
 

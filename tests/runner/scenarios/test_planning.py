@@ -35,7 +35,7 @@ def test_a_family_without_a_place_runs_before_the_controls() -> None:
 def test_each_profile_runs_its_own() -> None:
     """Smoke runs scenarios marked smoke, nightly all, and quick all that are not marked nightly."""
     marks = {"plain": set[str](), "smoke": {"smoke"}, "nightly": {"nightly"}}
-    configs = {profile: SimpleNamespace(profile=profile, upgrade=None) for profile in Profile}
+    configs = {profile: SimpleNamespace(profile=profile, upgrade=None, pipeline=None) for profile in Profile}
     run = {
         profile: [name for name, each in marks.items() if in_profile(config, each)]  # type: ignore[arg-type]
         for profile, config in configs.items()

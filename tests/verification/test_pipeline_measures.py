@@ -1,0 +1,71 @@
+"""Pipeline measures count outputs by the samples of their ends, and interrupted work by the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.verification.test_coverage import fault
+from tests.verification.test_fault_measures import sample, told
+from verification.coverage import pipeline_measures
+from verification.evidence.capture_reader import LogRow
+from verification.evidence.run_evidence import RunEvidence
+from verification.vocabulary.history import Entry
+from verification.vocabulary.quiescent_state import PartitionEnd
+
+
+def piped(*entries: Entry, end: int = 0) -> RunEvidence:
+    """A run with samples, whose output ends at an offset."""
+    run = told(*entries)
+    ends = tuple(
+        PartitionEnd(topic=topic, partition=0, start=0, high_watermark=at, last_stable_offset=at)
+        for topic, at in (("out", end), ("in", 900))
+    )
+    return replace(run, captures=replace(run.captures, ends=ends))
+
+
+SAMPLES = (
+    sample(1, 50, 40),
+    sample(2.9, 90, 70),
+    sample(3.5, 200, 150),
+    sample(4.9, 300, 260),
+    sample(5.1, 500, 500),
+    sample(2, 800, 800, topic="in"),
+    replace(sample(4.95), high_watermark=-1, last_stable_offset=-1),
+)
+
+
+def test_outputs_are_counted_before_the_first_fault_and_after_the_last_heal() -> None:
+    """Inputs do not count, and neither does what was not yet decided, or a look that no leader answered."""
+    run = piped(fault(3, 5), *SAMPLES, end=600)
+    assert pipeline_measures.copied_before(run) == 70
+    assert pipeline_measures.copied_after(run) == 600 - 260
+    assert pipeline_measures.copied_after(piped(fault(3, None), *SAMPLES, end=600)) == 0
+
+
+def test_without_a_fault_everything_was_copied_before_it() -> None:
+    """And after the last heal, of which there is none, too."""
+    run = piped(*SAMPLES, end=600)
+    assert (pipeline_measures.copied_before(run), pipeline_measures.copied_after(run)) == (500, 600)
+
+
+class Log:
+    """Rows of the log by the producers of a process."""
+
+    def producer_rows(self, process: int, operation: int) -> tuple[LogRow, ...]:
+        rows: tuple[LogRow, ...] = (
+            (0, 0, 1, None, 7, 0, 0, 0),
+            (0, 0, 2, "commit", None, None, None, 0),
+            (0, 0, 3, None, 7, 0, 1, 0),
+            (0, 0, 4, "abort", None, None, None, 1),
+        )
+        return rows if (process, operation) == (7, 0) else ()
+
+
+@pytest.mark.parametrize(("process", "count"), [(7, 1), (6, 0), (None, 0)])
+def test_an_interrupted_copy_is_an_abort_of_the_pipeline(process: int | None, count: int) -> None:
+    """Aborts of the feeder are none of the pipeline's."""
+    run = piped(fault(3, 5))
+    run = replace(run, capture_reader=Log(), experiment=replace(run.experiment, pipeline=process))  # type: ignore[arg-type]
+    assert pipeline_measures.interrupted_copies(run) == count

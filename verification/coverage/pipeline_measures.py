@@ -1,0 +1,48 @@
+"""Pipeline measures: count from the topics how much a pipeline copied, because it says nothing about itself.
+
+How far its outputs had come at a time is in the samples of their ends. The last stable offset is taken, below which all
+outputs are decided; it also counts control records, one per transaction and partition. Whether a kill met work in progress
+is in the log: the transaction of the instance was aborted there.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from verification.coverage.fault_measures import last_heal_ns
+from verification.evidence import lso_samples
+from verification.evidence.run_evidence import RunEvidence
+from verification.vocabulary.history import FaultRecord
+
+
+def _decided(evidence: RunEvidence, when: Callable[[int], bool]) -> int:
+    """The highest last stable offset that was sampled at such times, added up over all outputs."""
+    return sum(
+        max((each.last_stable_offset for each in lso_samples.answered(evidence, place) if when(each.at_ns)), default=0)
+        for place in lso_samples.outputs(evidence)
+    )
+
+
+def copied_before(evidence: RunEvidence) -> int:
+    """Offsets of outputs that were decided before the first fault began."""
+    began_ns = min((each.began_ns for each in evidence.history.of(FaultRecord)), default=None)
+    return _decided(evidence, lambda at_ns: began_ns is None or at_ns < began_ns)
+
+
+def copied_after(evidence: RunEvidence) -> int:
+    """Offsets of outputs that were decided after the last fault was healed; 0 if one never was."""
+    healed_ns = last_heal_ns(evidence)
+    if healed_ns is None:
+        return 0
+    outputs = {evidence.topic(topic_index) for topic_index, _ in lso_samples.outputs(evidence)}
+    end = sum(each.last_stable_offset for each in evidence.captures.ends if each.topic in outputs)
+    return end - _decided(evidence, lambda at_ns: at_ns <= healed_ns)
+
+
+def interrupted_copies(evidence: RunEvidence) -> int:
+    """Aborts in the partitions of the outputs, by the control records of the pipeline's producers."""
+    process = evidence.experiment.pipeline
+    rows = () if process is None else evidence.capture_reader.producer_rows(process, 0)
+    return sum(1 for row in rows if row[3] == "abort")
