@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.judge_mutants.base import Base
+from benchmarks.judge_mutants.base import Base, CleanRecord, by_partition, place_of
 from benchmarks.judge_mutants.mutant import Breaks, Draft, mutator
 from benchmarks.judge_mutants.sequences import unfollowed
 from verification.evidence.row_types import Row
@@ -71,6 +71,31 @@ def _copied_in_vain(base: Base, draft: Draft) -> Breaks:
     return unfollowed(draft)
 
 
+def _aborted_input(base: Base, draft: Draft) -> Breaks:
+    """An operation that wrote inputs was a transaction and is aborted, though its inputs were copied."""
+    copied = {(row["source_partition"], row["source_offset"]) for row in (each.row for each in base.copies())}
+    keys = [key for key, records in base.of.items() if copied & _inputs(base, records)]
+    key = draft.pick(keys)
+    records = base.of[key]
+    producer = {"producer_id": 1 + max(row["producer_id"] for row in base.rows["log"]), "producer_epoch": 0}
+    places = {each.place for each in records}
+    # Without numbers in the input topic: the records of another producer would leave a gap in them.
+    draft.change("log", lambda row: row["topic_index"] in base.inputs, producer_id=-1, sequence=-1)
+    draft.change("log", lambda row: place_of(row) in places, transactional=True, **producer)
+    marker = next(row for row in base.rows["log"] if row["control"] is not None)
+    for mine in by_partition(records):
+        draft.append(mine[0].partition, marker, visible=False, control="abort", **producer)
+    draft.hide(places)
+    draft.tell(key, told="aborted", plain=False)
+    return {Anomaly.ABORTED_READ}
+
+
+def _inputs(base: Base, records: list[CleanRecord]) -> set[tuple[int, int]]:
+    """Partition and offset of those records that are inputs."""
+    return {each.place[1:] for each in records if each.place[0] in base.inputs}
+
+
 MUTATORS = tuple(
-    mutator(make) for make in (_offset_behind, _offset_gone, _offset_ahead, _other_source, _copied_in_vain)
+    mutator(make)
+    for make in (_offset_behind, _offset_gone, _offset_ahead, _other_source, _copied_in_vain, _aborted_input)
 )

@@ -91,6 +91,7 @@ CHECKS: tuple[Check, ...] = (
         find=copies.output_without_offset,
         applies=_copies,
     ),
+    Check(name="aborted-input", anomaly=Anomaly.ABORTED_READ, find=copies.aborted_input, applies=_copies),
     Check(name="reordered-write", anomaly=Anomaly.REORDERED_WRITE, find=order.reordered_write, applies=_claims_order),
     Check(name="broken-sequence", anomaly=Anomaly.BROKEN_SEQUENCE, find=sequences.broken_sequence),
     Check(name="nonmonotonic-poll", anomaly=Anomaly.NONMONOTONIC_POLL, find=polls.nonmonotonic_poll, applies=_always),

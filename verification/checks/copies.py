@@ -1,4 +1,4 @@
-"""Checks that a copier's committed input offsets and outputs agree, and that each input is copied once.
+"""Checks that a copier's committed input offsets and outputs agree, and that each input is copied once if it is committed.
 
 A copy's identity names its input (source partition and offset) and its intended output topic. There is one input
 topic per run: the one whose offsets the copiers' group commits.
@@ -101,3 +101,28 @@ def output_without_offset(facts: EvidenceFacts) -> DataFrame:
         " '; the offset of the group is ', coalesce(committed_offset, 0))"
     )
     return violations(beyond, Anomaly.OUTPUT_WITHOUT_OFFSET, detail=detail)
+
+
+def aborted_input(facts: EvidenceFacts) -> DataFrame:
+    """An output with outcome commit of an input that is aborted or open in the log. One per output, which it names.
+
+    If the committed capture has the input, the input itself is an aborted-read, and its outputs are not reported again.
+    Inputs in partitions for which the group's offset is unknown are not judged.
+    """
+    unreadable = facts.copied.where("outcome in ('abort', 'open') and committed = 0").selectExpr(
+        "run",
+        "topic_index as input_topic_index",
+        "partition as source_partition",
+        "offset as source_offset",
+        "outcome as input_outcome",
+    )
+    read = (
+        _outputs(facts)
+        .join(committed_offsets(facts.frames), ["run", "source_partition"])
+        .join(unreadable, [*INPUT, "input_topic_index"])
+    )
+    detail = (
+        "concat('copy of the input in partition ', source_partition, ' at offset ', source_offset,"
+        " '; by the log: ', input_outcome)"
+    )
+    return violations(read, Anomaly.ABORTED_READ, detail=detail)

@@ -66,7 +66,7 @@ def phantom_record(facts: EvidenceFacts) -> DataFrame:
         when known is null then 'the history has no such operation'
         when index >= (case when size > 0 then size else count end) then 'its index is beyond its operation'
         when topic_index != intended_topic_index or partition != intended_partition
-            then 'it stands in another partition than it was written to'
+            then 'it stands in another partition than its identity names'
     end"""
     found = facts.places.where("in_log and control is null").withColumn("why", F.expr(why)).where("why is not null")
     return violations(found, Anomaly.PHANTOM_RECORD, detail="why")

@@ -34,6 +34,7 @@ dropped, by dropping their places. Why nothing is missed, anomaly by anomaly:
                            operation is odd; the states of leaders and coordinators are small and always read
     stuck-lso, stranded-producer, lost-node    depend on ends, operations and steps alone
     offset-without-output, output-without-offset, a copy made twice    sets of offsets as bits, exactly
+    aborted-read by a copier    an input that was copied and not delivered: the same sets
     reordered-write        offsets that do not rise with the send orders of a writer in a partition, exactly
     broken-sequence        numbers that are not as many as they span, out of step with send orders, or not joined to the
                            producer's fragment before, and fragments whose send orders do not rise: exactly (`numbering`)

@@ -1,7 +1,7 @@
 """Compares copies with their inputs, by blocks of 64 input offsets (`blocks`): the copied offsets of a block are one long.
 
-A block is suspect in three cases: an output holds an input of it twice; a delivered input lacks outputs; an input was
-copied at or beyond the offset that the group committed.
+A block is suspect in four cases: an output holds an input of it twice; a delivered input lacks outputs; an input was
+copied that was not delivered, or that is at or beyond the offset that the group committed.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     stability.hung,
     stability.stuck,
     stability.copied,
+    stability.aborted_inputs,
     stability.stranded,
     transaction_log.transitions,
     transaction_log.late,

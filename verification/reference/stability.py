@@ -108,6 +108,18 @@ def copied(index: RunIndex) -> Iterator[RawViolation]:
             yield violation(Anomaly.OFFSET_WITHOUT_OUTPUT, index.record(spot), place, cause=cause)
 
 
+def aborted_inputs(index: RunIndex) -> Iterator[RawViolation]:
+    """aborted-read, by copiers."""
+    topics = {row["partition"]: row["topic_index"] for row in index.rows["group_offsets"]}
+    for place, spot, row in index.records():
+        source = (row["source_partition"], row["source_offset"])
+        if index.run["fan_out"] is None or spot.outcome != "commit" or source[0] not in topics:
+            continue
+        read = index.spots.get((topics[source[0]], *source))
+        if read is not None and read.outcome in ("abort", "open") and not read.committed:
+            yield violation(Anomaly.ABORTED_READ, row, place)
+
+
 def _may_have_timed_out(index: RunIndex, operation: Row) -> bool:
     """Whether the coordinator may have aborted the operation's transaction because of its timeout."""
     lasted_ns = operation["completed_ns"] - operation["invoked_ns"]

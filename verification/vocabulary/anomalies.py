@@ -83,10 +83,11 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "The missing records of a torn transaction are not reported again as lost or hidden.",
     ),
     Anomaly.ABORTED_READ: (
-        "A record of a transaction whose outcome is abort was delivered under read_committed.",
+        "A record of a transaction whose outcome is abort was delivered under read_committed, or a copy of a record that is"
+        " aborted or undecided is committed.",
         "An aborted transaction never happened, and read_committed exists to keep its records from readers"
         " (Adya's G1a).",
-        "",
+        "A copy is not reported if read_committed delivered its input, because then the input is.",
     ),
     Anomaly.HIDDEN_COMMITTED: (
         "The log holds a record whose outcome is commit, but at quiescence read_committed does not deliver it.",

@@ -71,6 +71,42 @@ def copied_twice(run: str) -> tuple[Plant, set[Found]]:
     return _committed(planted.finish(), 6), {found("duplicate", row) for row in rows}
 
 
+def _of_undecided(run: str, decision: str | None) -> tuple[Planted, list[Row], list[Row]]:
+    """Two more inputs, in a transaction with this decision, and the copies of the first one; the inputs and the copies."""
+    planted = _copying(run)
+    intent, outcome = (Intent.ABORT, Outcome.OK) if decision == "abort" else (Intent.COMMIT, Outcome.INFO)
+    writer = planted.client("writer")
+    _, inputs = planted.transaction(writer, ((IN, 0),) * 2, intent=intent, outcome=outcome, decision=decision)
+    copier = planted.client("copier")
+    _copy(planted, copier, range(6, 10))
+    _, copies = _copy(planted, copier, range(10, 11))
+    return planted, inputs, copies
+
+
+def copied_aborted(run: str) -> tuple[Plant, set[Found]]:
+    """An aborted input was copied by a copier that reads uncommitted records; the next one was not."""
+    planted, _, copies = _of_undecided(run, "abort")
+    return _committed(planted.finish(), 13), {found("aborted-read", row) for row in copies}
+
+
+def copied_undecided(run: str) -> tuple[Plant, set[Found]]:
+    """An input was copied whose transaction is still open, as its coordinator knows."""
+    planted, inputs, copies = _of_undecided(run, None)
+    plant = _committed(planted.finish(), 12)
+    state = {"run": run, "producer_id": inputs[0]["producer_id"], "state": "Ongoing"}
+    plant.rows["coordinator_states"].append(state)
+    stuck = found("stuck-lso", None, topic_index=IN, partition=0, offset=inputs[0]["offset"])
+    return plant, {stuck, *(found("aborted-read", row) for row in copies)}
+
+
+def copied_as_delivered(run: str) -> tuple[Plant, set[Found]]:
+    """An aborted input was delivered to the copier and to the committed capture: the input alone is reported."""
+    planted, inputs, _ = _of_undecided(run, "abort")
+    plant = _committed(planted.finish(), 13)
+    plant.rows["committed"].append(dict(plant.at("uncommitted", IN, 0, inputs[0]["offset"])))
+    return plant, {found("aborted-read", inputs[0], observer="committed")}
+
+
 def torn_without_log(run: str) -> tuple[Plant, set[Found]]:
     """A subject without control records shows part of a transaction, once answered and once not; a client had one twice."""
     planted = busy(run, has_log=False)

@@ -102,7 +102,19 @@ def _succession(planted: Planted, numbers: Numbers) -> None:
 
 
 def _copy(planted: Planted, numbers: Numbers) -> None:
-    sources = [(numbers[0] % 2, numbers[1] % 4)] * 2
+    _copied(planted, numbers, (numbers[0] % 2, numbers[1] % 4))
+
+
+def _copy_of_transaction(planted: Planted, numbers: Numbers) -> None:
+    """An input is written in a transaction that ends in any way, and copied."""
+    intent, outcome, decision = DISHONEST_ENDS[numbers[1] % len(DISHONEST_ENDS)]
+    client = planted.client("tx-input")
+    _, (row,) = planted.transaction(client, [PLACES[numbers[0] % 2]], intent=intent, outcome=outcome, decision=decision)
+    _copied(planted, numbers, (row["partition"], row["offset"]))
+
+
+def _copied(planted: Planted, numbers: Numbers, source: tuple[int, int]) -> None:
+    sources = [source] * 2
     places = [(1, 0), (2, 0)]
     if numbers[2] % 2:
         planted.plain(planted.client(), places, action=Action.COPY, sources=sources)
@@ -143,6 +155,7 @@ STEPS: dict[str, Callable[[Planted, Numbers], None]] = {
     **HONEST,
     "transaction-gone-wrong": _transaction(DISHONEST_ENDS),
     "copy": _copy,
+    "copy-of-transaction": _copy_of_transaction,
     "zombie": _zombie,
     "retry": _retry,
     "foreign": _foreign,

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.judge_mutants.base import RUNS
 from benchmarks.judge_mutants.in_memory_rows import run_in_memory
 from tests.support.generated import generated
+from tests.support.planted import copies
 from tests.support.planted.busy import A0, A1, B0, busy
 from tests.support.planted.cases import planted_all
 from tests.support.planted.histories import MS, Plant
@@ -196,6 +197,12 @@ def test_nothing_planted_or_generated_passes_with_violations_in_its_records() ->
             quiet += 1
             assert _of_records(judge_rows(plant.rows)) == [], plant.experiment.run
     assert quiet > GENERATED // 8
+
+
+def test_a_copy_of_an_aborted_input_is_suspect() -> None:
+    """By its input alone, because everything about the copy itself agrees."""
+    assert disagreement(run_in_memory(copies.clean_copies("clean")[0].rows)) is None
+    assert disagreement(run_in_memory(copies.copied_aborted("copied")[0].rows)) == "1 blocks of copied inputs"
 
 
 def test_equal_times_count_for_the_operation() -> None:

@@ -128,7 +128,7 @@ def _bits(values: Numbers) -> Numbers:
 
 
 def _suspect_blocks(rows: NumpyColumns, copying: CopyBlocks) -> NDArray[np.intp]:
-    """A row of each suspect block: an input was copied too often, too rarely, or beyond the group's committed offset."""
+    """A row of each suspect block: an input was copied too often, too rarely, undelivered, or beyond the group's offset."""
     order, heads = _grouped([rows[name] for name in SOURCE])
     block = np.empty(len(rows), dtype=np.intp)
     block[order] = np.repeat(np.arange(len(heads)), np.diff(heads, append=len(rows)))
@@ -142,7 +142,8 @@ def _suspect_blocks(rows: NumpyColumns, copying: CopyBlocks) -> NDArray[np.intp]
         sources = np.bitwise_or.reduceat(rows["sources"][turn], outputs)
         twice = np.add.reduceat(rows["n"][turn], outputs) != _bits(sources)
         beyond = np.maximum.reduceat(rows["source_max"][turn], outputs) >= copying.ends_of(rows)[turn[outputs]]
-        np.logical_or.at(wrong, of_block, twice | beyond)
+        undelivered = (sources & ~wanted[of_block]) != 0
+        np.logical_or.at(wrong, of_block, twice | beyond | undelivered)
         np.add.at(complete, of_block, (wanted[of_block] & ~sources) == 0)
     fan_out = copying.outputs_of(rows)[order[heads]]
     short = (wanted != 0) & (complete < fan_out)
