@@ -6,7 +6,7 @@ for ever. `wire` reads `log/`, librdkafka the other two, so that no single reade
 
 The code of the readers goes to the workers (`worker_code`). The message definitions for the log's reader go in its
 options, so that no worker needs a kafka-clients jar. Workers must share with this process the directory that they write
-to.
+to. Outputs of a pipeline become copies once they are written (`verification.evidence.references`).
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ def capture(
     Raises CaptureError when a partition has no end, cannot be read, or makes no progress for `stall_s`. Also for settings
     that the log's reader does not support, and for a jar without definitions.
     """
+    from verification.evidence import references
     from verification.sources.access import access
     from verification.sources.ranges import encode
     from verification.sources.source import SourceName
@@ -131,6 +132,7 @@ def capture(
     for (_, folder, _), future in zip(jobs, futures, strict=True):
         if (error := future.exception()) is not None:
             raise CaptureError(f"{folder.name} could not be captured: {_sentence(error)}") from error
+    references.resolve(directory, experiment, row_group_rows=ROW_GROUP_ROWS)
     held = LocalCaptureReader(directory)
     replace(captures, rows={folder.name: held.count(folder.name) for _, folder, _ in jobs}).write(directory.captures)
 

@@ -18,6 +18,8 @@ from verification.vocabulary.strict_json import Float64, Int64
 FORMAT = 1
 #: Begins the names of finalized feature levels (KIP-584) among `Experiment.versions`.
 FEATURE = "feature "
+#: The references that are known: none, and a value that begins with the identity of its input.
+REFERENCES = ("", "value")
 
 
 class IsolationLevel(StrEnum):
@@ -36,13 +38,17 @@ class TopicRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentTopic:
-    """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities."""
+    """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities.
+
+    `reference` says how a record names its input where a program wrote it that knows no identities (`REFERENCES`).
+    """
 
     name: str
     partitions: Int64
     replication: Int64
     min_in_sync: Int64
     role: TopicRole = TopicRole.OUTPUT
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +74,8 @@ class Experiment:
     `order_claimed`: the subject promises that one process's records in one partition stand in send order.
     `survival_claimed`: nothing in the schedule may end a transactional producer for good.
     `group` and `fan_out` describe copies: the consumer group, and how many outputs each input must have.
+    `pipeline` is the process whose operation 0 stands for all outputs of topics with a reference
+    (`verification.evidence.references`). Raises ValueError for references that cannot be resolved.
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
     `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
     the answers to producers, without a log.
@@ -92,6 +100,7 @@ class Experiment:
     survival_claimed: bool = False
     group: str | None = None
     fan_out: Int64 | None = None
+    pipeline: Int64 | None = None
     control_expects: tuple[str, ...] = ()
     has_log: bool = True
     workload: str = ""
@@ -103,6 +112,19 @@ class Experiment:
     nodes: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse references that cannot be resolved."""
+        inputs = sum(topic.role is TopicRole.INPUT for topic in self.topics)
+        for topic in self.topics:
+            if topic.reference not in REFERENCES:
+                raise ValueError(f"topic {topic.name} has the reference {topic.reference!r}, which is not known")
+            fitting = topic.role is TopicRole.OUTPUT and inputs == 1 and self.pipeline is not None and self.has_log
+            if topic.reference and not fitting:
+                raise ValueError(
+                    f"topic {topic.name} has a reference, which only an output may have, in a run with a log, a pipeline"
+                    " and exactly one input topic"
+                )
 
     @property
     def is_control(self) -> bool:

@@ -62,6 +62,7 @@ class Planted:
     order_claimed: bool = True
     survival_claimed: bool = False
     fan_out: int | None = None
+    pipeline: int | None = None
     has_log: bool = True
     now: int = 1_000 * MS
     log: dict[Partition, list[Row]] = field(default_factory=dict)
@@ -364,5 +365,6 @@ def _experiment(planted: Planted) -> Experiment:
         survival_claimed=planted.survival_claimed,
         group=None if planted.fan_out is None else "copiers",
         fan_out=planted.fan_out,
+        pipeline=planted.pipeline,
         has_log=planted.has_log,
     )

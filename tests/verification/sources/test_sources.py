@@ -260,6 +260,29 @@ def test_captures_have_small_row_groups(
 
 
 @pytest.mark.spark
+def test_references_are_resolved_between_reading_and_counting(
+    spark: SparkSession,
+    cluster: tuple[str, dict[tuple[str, int], list[bytes]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of whole captures, before their sizes are recorded, and for the same row groups."""
+    from verification.spark import capture as capturing
+
+    bootstrap, held = cluster
+    directory, resolved = RunDirectory(tmp_path), []
+
+    def resolve(of: RunDirectory, _: Experiment, *, row_group_rows: int) -> None:
+        resolved.append(((of.committed / "_SUCCESS").exists(), of.captures.exists(), row_group_rows))
+
+    monkeypatch.setattr("verification.evidence.references.resolve", resolve)
+    capturing.capture(
+        spark, directory, bootstrap=bootstrap, captures=_ends(held), experiment=_experiment(), definitions=[]
+    )
+    assert resolved == [(True, False, capturing.ROW_GROUP_ROWS)]
+
+
+@pytest.mark.spark
 def test_an_end_that_cannot_be_reached_is_named(
     spark: SparkSession, cluster: tuple[str, dict[tuple[str, int], list[bytes]]], tmp_path: Path
 ) -> None:
