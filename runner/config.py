@@ -194,7 +194,8 @@ class RunConfig:
                 + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
             )
         job = "pipelines" if self.only is Only.PIPELINES else "conformance"
-        return f"tox -e {job} -- {self.replay_options}"
+        own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
+        return f"tox -e {job} -- {self.replay_options}{own}"
 
     @property
     def command(self) -> str:
@@ -203,9 +204,8 @@ class RunConfig:
         rule = " --strict" if self.strict else ""
         accepted = "".join(f" --accept {each}" for each in self.accepted)
         waivers = f" --waivers {self.waivers}" if self.waivers else ""
-        own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
         selected = "".join(f' {name} "{each}"' for name, each in (("-k", self.keyword), ("-m", self.markers)) if each)
-        return self.replay + own + self.upgrade_options.written + only + rule + accepted + waivers + selected
+        return self.replay + self.upgrade_options.written + only + rule + accepted + waivers + selected
 
     @property
     def replay_options(self) -> str:

@@ -97,16 +97,30 @@ def take_evidence(scenario_run: ScenarioRun) -> None:
 
 
 def await_steady(scenario_run: ScenarioRun) -> None:
-    """Wait until clients work and the before-window is full, so that the fault strikes running clients."""
-    need = scenario_run.floor("ok_before")
+    """Wait until clients work and the before-window is full, so that the fault strikes running clients.
+
+    A pipeline must have copied enough as well. Raises EnvironmentProblemError when a process cannot go on.
+    """
+    need, copies = scenario_run.floor("ok_before"), scenario_run.floor("copied_before")
     began = time.monotonic()
+
+    def steady() -> bool:
+        scenario_run.require_working()
+        worked = scenario_run.workload.progress().ok >= need
+        long_enough = time.monotonic() - began >= scenario_run.scenario.observe_s
+        return worked and long_enough and (not copies or scenario_run.copied() >= copies)
+
+    def seen() -> str:
+        progress = str(scenario_run.workload.progress())
+        if not copies:
+            return progress
+        return f"{progress}, {scenario_run.copied()} offsets; its log ends: {scenario_run.workload.pipeline_log()}"
+
     await_until(
-        lambda: (
-            scenario_run.workload.progress().ok >= need and time.monotonic() - began >= scenario_run.scenario.observe_s
-        ),
-        f"{need} operations answered ok before the first fault",
+        steady,
+        f"{need} operations answered ok{f', {copies} offsets of outputs copied by the pipeline' if copies else ''}",
         timeout_s=STEADY_WITHIN_S,
-        last=lambda: str(scenario_run.workload.progress()),
+        last=seen,
     )
 
 

@@ -183,8 +183,7 @@ class ScenarioRun:
         self._stop_sampler()
         if self._unsampled is not None:
             raise self._unsampled
-        if self.workload.problems:
-            raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
+        self.require_working()
 
     def pin(self) -> None:
         """Pin the ends, ask the coordinators, and write their answers down."""
@@ -239,6 +238,11 @@ class ScenarioRun:
                 last_first.callback(self._workload.close)
             last_first.callback(self._stop_sampler)
 
+    def require_working(self) -> None:
+        """Raise EnvironmentProblemError when a process failed that is no subject, or no successor of a subject goes on."""
+        if self.workload.problems:
+            raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
+
     # -- asked by the phases -----------------------------------------------------------------------------------
 
     def floor(self, name: str) -> int:
@@ -248,6 +252,11 @@ class ScenarioRun:
     def ends(self) -> tuple[PartitionEnd, ...]:
         """The end of every partition now."""
         return self.quiescence.ends(self.partitions())
+
+    def copied(self) -> int:
+        """The offsets of outputs below which every transaction is decided; all of them together."""
+        outputs = {topic.name for topic in self.topics() if topic.role is TopicRole.OUTPUT}
+        return sum(end.last_stable_offset for end in self.ends() if end.topic in outputs)
 
     def input_ends(self) -> tuple[PartitionEnd, ...]:
         """The ends of the copiers' inputs now; none without copiers, or when copiers are not expected to go on."""

@@ -1,0 +1,71 @@
+"""A pipeline of the user, by its manifest: one that does nothing, one that ends, and one that writes something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.whole_commands import Command, Ended, python
+
+pytestmark = pytest.mark.cluster
+
+Run = Callable[..., Ended]
+#: A scenario takes a minute; a loaded machine takes several times that.
+RUN_WITHIN_S = 600.0
+#: Copies the inputs once the consumer has joined, and says so in words of its own instead of the input's value.
+FORGETFUL = """
+import os, signal
+from confluent_kafka import Consumer, Producer
+running = [True]
+signal.signal(signal.SIGTERM, lambda *_: running.clear())
+brokers = {"bootstrap.servers": os.environ["ONCEPROOF_BOOTSTRAP"]}
+consumer = Consumer(brokers | {"group.id": os.environ["ONCEPROOF_GROUP"], "auto.offset.reset": "earliest"})
+consumer.subscribe([os.environ["ONCEPROOF_INPUT"]])
+producer = Producer(brokers)
+while running:
+    for message in consumer.consume(100, 0.5):
+        producer.produce(os.environ["ONCEPROOF_OUTPUT"], b"an order came", partition=0)
+    producer.flush()
+consumer.close()
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """Runs the pipeline of a command line; whatever it started ends with the test."""
+    commands: list[Command] = []
+
+    def perform(*command: str) -> Ended:
+        manifest = tmp_path / "pipeline.toml"
+        manifest.write_text(f'name = "own"\ncommand = {json.dumps(command)}\n', encoding="utf-8")
+        options = ("--manifest", str(manifest), "--kafka", "4.3.1", "--seed", "1", "--lanes", "1")
+        directory = ("--run-dir", str(tmp_path / "run"))
+        (tmp_path / "place").mkdir()
+        commands.append(Command(tmp_path / "place", python("pytest", "suites/pipelines", *options, *directory), {}))
+        return commands[-1].end(within_s=RUN_WITHIN_S)
+
+    yield perform
+    for each in commands:
+        each.close()
+
+
+def test_a_pipeline_that_ends_is_no_pass_and_is_named_with_its_last_words(run: Run) -> None:
+    """It is started again some times, and then the run ends early."""
+    ended = run("sh", "-c", "echo there is no such topic >&2; exit 3")
+    assert ended.code == 5, ended.output
+    assert "the pipeline ended with status 3; its last lines: there is no such topic" in ended.output
+    assert "killed (SIGKILL)" not in ended.output, "no fault strikes a pipeline that does not work"
+    ended.left_nothing()
+
+
+def test_an_output_that_names_no_input_is_a_phantom(run: Run, tmp_path: Path) -> None:
+    """The judge knows no record that the pipeline could have had it from."""
+    ended = run("{python}", "-c", FORGETFUL)
+    assert ended.code == 1, ended.output
+    (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
+    found = {each["anomaly"] for each in json.loads(verdict.read_text(encoding="utf-8"))["findings"]}
+    assert found >= {"phantom-record", "offset-without-output"}
+    ended.left_nothing()
