@@ -27,7 +27,8 @@ class SyncPoint(StrEnum):
 class ClientProcess:
     """A running client instance. `role` is producer, copier or observer.
 
-    `client` names its library; `library` is the library's own name with its version.
+    `client` names its library; `library` is the library's own name with its version. `done` counts its
+    operations so far that were answered ok, without `init` and copies of nothing.
     """
 
     process: int
@@ -36,6 +37,7 @@ class ClientProcess:
     transactional_id: str | None
     client: str = ""
     library: str = ""
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 Once a feature level is final that an old release does not know, a node of that release must not run: it could not apply
 the metadata. Its process reads the record of the level from the log at its start and ends by itself. The other nodes go
 on. The proof has three parts: the process has ended, the end of its log says why, and the others serve. Then the node
-starts with its own release again, and the operation is proven once it has joined.
+starts with its own release again, and the operation is proven once it has joined. A broker of 3.3 skips the record and goes
+on running, but the controller does not let it register: then the proof is its log, and that it is not among the brokers.
 
 A request for a feature level that is refused must change nothing. Its proof is that every broker answers the levels that
 it answered before.
@@ -24,10 +25,14 @@ from chaos.operations.rolling import LAST_LINES, NodeReturn, first_of
 
 @dataclass(frozen=True, slots=True)
 class RefusedRoll:
-    """Start a node with a release that must refuse: its log then has one of `texts`; then start its own release again."""
+    """Start a node with a release that must refuse: its log then has one of `texts`; then start its own release again.
+
+    A node that goes on running must be kept out by the controller, which its log tells with one of `kept_out`.
+    """
 
     release: str
     texts: tuple[str, ...]
+    kept_out: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """The operation in words."""
@@ -62,7 +67,8 @@ class RefusedRoll:
                 said = self._refused(arena, node)
                 if said is None:
                     return None
-                refused.append(f"node {node} ended {time.monotonic() - began:.1f} s after its start with {said}")
+                how = "was kept out" if cluster.is_running(node) else "ended"
+                refused.append(f"node {node} {how} {time.monotonic() - began:.1f} s after its start with {said}")
                 back()
             again = returns[0].joined()
             return None if again is None else f"{refused[0]}; {again}"
@@ -84,21 +90,22 @@ class RefusedRoll:
         )
 
     def _refused(self, arena: Arena, node: BrokerId) -> str | None:
-        """What the node said when it ended, once the other nodes serve; None while it runs.
+        """What the node said when it ended or was kept out, once the other nodes serve; None before.
 
         A dedicated controller takes requests for a moment before it ends. So only the bound of the step says that a node
         does not refuse. Raises InjectionError when it has ended for another reason.
         """
         cluster = arena.cluster
-        if cluster.is_running(node):
-            return None
+        runs = cluster.is_running(node)
         lines = cluster.log_tail(node, LAST_LINES).splitlines()
-        reasons = [line for line in lines if any(text in line for text in self.texts)]
+        reasons = [line for line in lines if any(text in line for text in (self.kept_out if runs else self.texts))]
         if not reasons:
+            if runs:
+                return None
             raise InjectionError(f"node {node} ended with {self.release} for another reason:\n{cluster.log_tail(node)}")
         view = cluster.view()
         others = set(cluster.brokers) - {node}
-        if view.controller is None or not others <= view.alive:
+        if view.controller is None or not others <= view.alive or (runs and node in view.alive):
             return None
         return f"{self.release}: {reasons[0].strip()!r}"
 

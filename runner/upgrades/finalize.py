@@ -103,8 +103,11 @@ class Finalization:
 
 def _refuse(path: UpgradePath, why: str) -> Step:
     """The old release must refuse, in the words that `refusals.toml` has for this reason."""
+    words = table("refusals.toml")
     return Step(
-        fault=RefusedRoll(path.source.version, texts=tuple(table("refusals.toml")[why]["words"])),
+        fault=RefusedRoll(
+            path.source.version, texts=tuple(words[why]["words"]), kept_out=tuple(words["kept_out"]["words"])
+        ),
         stage=f"refuse {path.source}",
         hold_s=LEVEL_DWELL_S,
         confirm_within_s=REFUSE_WITHIN_S,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -140,6 +141,24 @@ def test_an_old_release_refuses_and_the_node_comes_back_with_its_own() -> None:
     assert record.releases == {"2": NEW}
     assert cluster_of(on).releases == dict.fromkeys(BROKERS, NEW)
     assert not cluster_of(on).dead
+
+
+def test_a_broker_that_goes_on_running_must_be_kept_out_by_the_controller() -> None:
+    """Its log says so, and it is not among the brokers; then it is stopped and runs its own release again."""
+    on = arena()
+    cluster = cluster_of(on)
+    cluster.releases = dict.fromkeys(BROKERS, NEW)
+    injection = RefusedRoll(OLD, (WORDS,), kept_out=("the controller returned error",)).inject(on)
+    assert injection.confirm() is None
+    cluster.logs = {2: "Unable to register: the controller returned error X"}
+    assert injection.confirm() is None, "it is among the brokers"
+    cluster.paused.add(2)
+    injection.confirm()
+    assert cluster.releases[2] == NEW, "the refusal was seen"
+    cluster.paused.discard(2)
+    said = injection.confirm() or ""
+    assert re.match(r"node 2 was kept out [0-9.]+ s after its start with 4\.1\.2: 'Unable to register", said)
+    assert cluster.releases == dict.fromkeys(BROKERS, NEW)
 
 
 def test_a_node_that_is_lost_after_it_refused_had_the_release_that_refused_before() -> None:

@@ -305,8 +305,6 @@ class FakeAdmin:
     rise: int = 0
     says: str = ""
     changes: bool = True
-    members: tuple[str, ...] = ()
-    group_state: str = "Stable"
     initialised: list[str] = field(default_factory=list)
 
     def init_producer_id(self, transactional_id: str, *, deadline: None = None) -> Producer:
@@ -321,9 +319,6 @@ class FakeAdmin:
     def call(self, api: str, body: dict[str, Any], *, broker: int | None = None, deadline: None = None) -> Any:
         if api == "ApiVersions":
             return {"FinalizedFeatures": [{"Name": k, "MaxVersionLevel": v} for k, v in self.levels.items() if v]}
-        if api == "DescribeGroups":
-            members = [{"ClientId": each} for each in self.members]
-            return {"Groups": [{"GroupState": self.group_state, "Members": members}]}
         (asked,) = body["FeatureUpdates"]
         name, level, lowers = asked["Feature"], asked["MaxVersionLevel"], asked["UpgradeType"] > 1
         if self.says or level > 30 or (name == "metadata.version" and lowers):
