@@ -10,14 +10,16 @@ from runner.config import RunConfig
 
 
 def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
-    """The seconds that experiments take together: scenarios and cases run side by side, each in their lanes."""
-    scenarios_s = cases_s = 0.0
+    """The seconds that experiments take: scenarios and cases run side by side, each in their lanes, and some then alone."""
+    scenarios_s = cases_s = alone_s = 0.0
     for each in planned:
-        if each.case:
+        if each.alone:
+            alone_s += each.expected_s
+        elif each.case:
             cases_s += each.expected_s
         else:
             scenarios_s += each.expected_s
-    return max(scenarios_s / config.lanes, cases_s / config.case_lanes)
+    return max(scenarios_s / config.lanes, cases_s / config.case_lanes) + alone_s
 
 
 def summed_up(planned: Collection[Planned], config: RunConfig) -> str:

@@ -43,7 +43,7 @@ class Planned:
 
     `case` is True for a protocol case, whose evidence is a script. `key` is the name of its directory under `runs/` and
     its anchor in the report. It is unique within the run: a scenario that runs with two clients or three seeds has
-    several. `scenario` is the permanent id of the scenario.
+    several. `scenario` is the permanent id of the scenario. What is `alone` runs last, while nothing else does.
     """
 
     key: str
@@ -53,6 +53,7 @@ class Planned:
     expected_s: Float64 = 0.0
     control: bool = False
     case: bool = False
+    alone: bool = False
     client: str = ""
     replay: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,8 @@ def test_the_longer_of_both_kinds_counts() -> None:
     """Two lanes of scenarios need 240 s, one lane of cases 450 s."""
     assert estimated_s(PLANNED.values(), CONFIG) == 240.0
     assert estimated_s([*PLANNED.values(), *CASES.values()], CONFIG) == 450.0
+    last = replace(planned("f", 30.0, case=True), alone=True)
+    assert estimated_s([*PLANNED.values(), *CASES.values(), last], CONFIG) == 480.0
     assert summed_up(PLANNED.values(), CONFIG) == "2 scenarios, 1 of them controls: about 4 min, in 2 lanes"
     assert summed_up(CASES.values(), CONFIG) == "3 protocol cases: about 8 min, in 1 lane"
 
