@@ -6,7 +6,7 @@ has initialised it. The Protocol says nothing about client libraries or workload
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -37,7 +37,7 @@ class ClientProcess:
     transactional_id: str | None
     client: str = ""
     library: str = ""
-    done: int = 0
+    done: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
