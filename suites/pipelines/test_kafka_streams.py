@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.faults.brokers import CrashBroker
 from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
-from chaos.targets import GroupCoordinator, LeaderOf
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import PIPED, PIPELINE_CLUSTER, STRUCK, RunScenario, convict, requirement
@@ -41,21 +39,6 @@ def test_streams_exactly_once(run: RunScenario) -> None:
         workload=order_copy("exactly_once_v2", commit_ms=200),
         schedule=KILLS,
         floors=PIPED,
-    )
-
-
-@requirement("GRP-03", "GRP-04", "GRP-19")
-def test_streams_without_its_coordinators(run: RunScenario) -> None:
-    """Kafka Streams with exactly_once_v2 copies each input exactly once when its coordinator and a leader crash."""
-    run(
-        cluster=PIPELINE_CLUSTER,
-        workload=order_copy("exactly_once_v2", commit_ms=200),
-        schedule=(
-            Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3),
-            Step(fault=CrashBroker(LeaderOf("billing-events", 0)), after_s=2, hold_s=3, once_whole=True),
-        ),
-        # Nothing is interrupted for good, so no transaction has to be aborted.
-        floors=tuple(each for each in PIPED if each.name != "interrupted_copies"),
     )
 
 
