@@ -104,10 +104,10 @@ class Finalization:
 def _refuse(path: UpgradePath, why: str) -> Step:
     """The old release must refuse, in the words that `refusals.toml` has for this reason."""
     words = table("refusals.toml")
+    skips = line_of(path.source) == words["kept_out"]["line"]
+    kept_out = tuple(words["kept_out"]["words"]) if skips else ()
     return Step(
-        fault=RefusedRoll(
-            path.source.version, texts=tuple(words[why]["words"]), kept_out=tuple(words["kept_out"]["words"])
-        ),
+        fault=RefusedRoll(path.source.version, texts=tuple(words[why]["words"]), kept_out=kept_out),
         stage=f"refuse {path.source}",
         hold_s=LEVEL_DWELL_S,
         confirm_within_s=REFUSE_WITHIN_S,

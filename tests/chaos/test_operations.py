@@ -150,7 +150,12 @@ def test_a_broker_that_goes_on_running_must_be_kept_out_by_the_controller() -> N
     cluster.releases = dict.fromkeys(BROKERS, NEW)
     injection = RefusedRoll(OLD, (WORDS,), kept_out=("the controller returned error",)).inject(on)
     assert injection.confirm() is None
-    cluster.logs = {2: "Unable to register: the controller returned error X"}
+    said = "Unable to register: the controller returned error X\n"
+    cluster.paused.add(2)
+    cluster.logs = {2: 2 * said}
+    assert injection.confirm() is None, "it may be let in the next time"
+    cluster.paused.discard(2)
+    cluster.logs = {2: 3 * said}
     assert injection.confirm() is None, "it is among the brokers"
     cluster.paused.add(2)
     injection.confirm()

@@ -81,6 +81,15 @@ def test_an_old_release_must_refuse_where_a_level_is_new_to_it(source: str, targ
     assert [each.release for each in found] == ([source] if expected else [])
 
 
+@pytest.mark.parametrize(("source", "may_run"), [("3.3.2", True), ("3.5.2", False), ("4.1.2", False)])
+def test_only_a_broker_that_skips_unknown_levels_may_refuse_by_being_kept_out(source: str, may_run: bool) -> None:
+    """Others must end by themselves."""
+    (refusal,) = [
+        each.fault for each in steps(source, "3.9.2" if may_run else "4.3.1") if isinstance(each.fault, RefusedRoll)
+    ]
+    assert bool(refusal.kept_out) is may_run
+
+
 def test_the_old_release_refuses_after_the_last_level_was_raised() -> None:
     """The stages of a whole path: no level is lowered before the old release has refused."""
     names = [stage for stage, _ in stages(steps("4.2.1", "4.3.1"))]
