@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from chaos.errors import ChaosError, NodeLostError, SyncPointError, UnknownClientError
+from chaos.errors import ChaosError, NodeLostError, SyncPointError, UnknownClientError, UnresolvedTargetError
 from chaos.link_targets import BetweenBrokers
 from chaos.targets import AllBrokers
 from verification.vocabulary.history import FaultRecord
@@ -183,6 +183,8 @@ class Nemesis:
             links.degrade(link, latency_ms=SLOWED_MS)
         # Their records are acknowledged already, so that a commit is the next request of each. Plain ones have none.
         held = tuple(each for each in clients.alive("producer") if each.transactional_id is not None)
+        if not held:
+            raise UnresolvedTargetError("no transactional producer is running that could commit")
         for each in held:
             clients.release((each,))
             self.wait(LET_GO_EVERY_S)
