@@ -2,7 +2,8 @@
 
 An instance of a foreign program has no sync points. What it does is seen in the topics: while it has a transaction
 open, the last stable offset of an output is below the high watermark. A pipeline without transactions never shows that, so
-the kill waits for it with a bound. Whether the kill met work in progress is counted afterwards, in the evidence.
+the kill waits for it with a bound. The open records may be those of another instance. So whether kills met work in progress
+is decided by the evidence: transactions of the pipeline that were aborted, or findings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class KillInstance:
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return "an instance of the pipeline killed (SIGKILL) in the middle of its work; succeeded by a new instance"
+        return "an instance of the pipeline killed (SIGKILL), in a transaction if it has some; succeeded by a new one"
 
     def futility(self) -> str | None:
         """A killed instance always shows."""
@@ -46,7 +47,7 @@ class KillInstance:
         victim = oldest(arena, ROLE)
         places = tuple(arena.partition(self.output, partition) for partition in range(self.partitions))
         waiting = _open_records(arena.cluster, places)
-        proof = f"process {victim.process} died while {waiting} records of {self.output} were open"
+        proof = f"process {victim.process} died; {waiting} records of {self.output} waited for the end of a transaction"
         return killed(arena, victim, replaced=True, proof=proof)
 
 
