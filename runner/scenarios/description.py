@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from fixtures.workloads.plans import observers, pipeline
+from fixtures.workloads.plans import observers, pipeline_process
 from verification.evidence import readme_file
 from verification.vocabulary.experiment import FEATURE, Experiment, ExperimentTopic
 from wire.values import TopicPartition
@@ -47,7 +47,7 @@ def experiment_of(
         survival_claimed=scenario.survives,
         group=workload.group(run),
         fan_out=workload.fan_out,
-        pipeline=pipeline(workload, run),
+        pipeline=pipeline_process(workload, run),
         control_expects=scenario.expects,
         workload=workload.describe(),
         schedule=tuple(step.describe() for step in scenario.schedule),

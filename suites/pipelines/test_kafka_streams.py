@@ -12,7 +12,7 @@ from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPED, PIPELINE_CLUSTER, STRUCK, RunScenario, convict, requirement
+from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, STRUCK, RunScenario, convict, requirement
 
 PARTITIONS = 4
 NEWEST = "4.3.1"
@@ -38,7 +38,7 @@ def test_streams_exactly_once(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=order_copy("exactly_once_v2", commit_ms=200),
         schedule=KILLS,
-        floors=PIPED,
+        floors=PIPELINE_FLOORS,
     )
 
 

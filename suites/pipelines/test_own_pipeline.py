@@ -8,7 +8,7 @@ from chaos.schedule import Step
 from chaos.targets import GroupCoordinator
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPED, PIPELINE_CLUSTER, RunScenario, own_pipeline, requirement
+from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, RunScenario, own_pipeline, requirement
 
 PARTITIONS = 4
 KILL = Step(fault=KillInstance("billing-events", PARTITIONS), after_s=2, hold_s=1)
@@ -22,5 +22,5 @@ def test_own_pipeline(run: RunScenario, pipeline: Pipeline) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline),
         schedule=(KILL, KILL, Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3)),
-        floors=PIPED,
+        floors=PIPELINE_FLOORS,
     )
