@@ -17,6 +17,9 @@ from wire.values import TopicPartition
 
 #: The kinds of files that a broker can make anew; the offset index names the segment that lacks them.
 MADE = ("index", "timeindex", "txnindex", "snapshot")
+#: Below its recovery point, which it notes every minute, a killed broker recovers no segment (then KB-38 shows). Without the
+#: note it recovers all of them, so that the claim does not depend on the minute.
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
 
 @requirement("ISO-21")
@@ -27,7 +30,9 @@ def test_a_killed_broker_rebuilds_its_transaction_index(case: CaseContext) -> No
     broker = case.leader(at)
     seen = _written(case, at)
     with brokers.crashed(case, broker):
-        _remove(case, brokers.files(case, broker, at), ("txnindex", "snapshot"))
+        files = brokers.files(case, broker, at)
+        _remove(case, files, ("txnindex", "snapshot"))
+        (files.parent / RECOVERY_POINTS).unlink(missing_ok=True)
     _expect_same(case, at, seen)
 
 
