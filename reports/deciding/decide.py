@@ -39,6 +39,7 @@ class RunFacts:
     cut_short: str
     strict: bool = False
     regressions: Sequence[Change] = ()
+    pipelines_only: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -96,6 +97,7 @@ def judged(report: Report) -> Report:
         cut_short=report.cut_short,
         strict=report.strict,
         regressions=tuple(change for _, change in report.regressions),
+        pipelines_only=bool(report.subject.pipelines),
     )
     return replace(report, judgement=judge(facts, partial=report.partial))
 
@@ -105,6 +107,8 @@ def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
     votes = tuple(facts.votes())
     code = exit_code(code for _, code in votes)
     why = _WHY[code](facts) + _not_deciding(facts)
+    if facts.pipelines_only:
+        why += " Only pipelines were tried: the decision is about them and not about the release."
     if facts.regressions and code is not ExitCode.REGRESSION:
         why += f" Against the baseline {_worse(facts)}."
     if partial and code is ExitCode.CONFORMANT:

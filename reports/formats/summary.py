@@ -49,7 +49,7 @@ def _lines(report: Report) -> Iterator[str]:
     judgement = report.judgement
     yield (
         f"## {DECISION_SIGN[judgement.decision]} {judgement.decision} ({judgement.rule}) · {judgement_word(judgement)}"
-        + (f" · {literal(report.subject.title)}" if report.subject.upgraded_from else "")
+        + (f" · {literal(report.subject.beyond_release)}" if report.subject.beyond_release else "")
     )
     yield ""
     yield literal(judgement.why, 1_000)
@@ -136,7 +136,7 @@ def _subject(report: Report) -> str:
         for each in report.subject.clients
     ]
     subject = report.subject
-    tested = subject.title if subject.upgraded_from else f"Apache Kafka {subject.release}"
+    tested = subject.beyond_release or f"Apache Kafka {subject.release}"
     return f"{tested} ({subject.runtime}); " + "; ".join(clients)
 
 

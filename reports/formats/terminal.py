@@ -182,8 +182,8 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     yield plain(judgement.why)
     if hit := impact(report):
         yield f"impact: {plain(hit)}"
-    if report.subject.upgraded_from:
-        yield plain(report.subject.title)
+    if report.subject.beyond_release:
+        yield plain(report.subject.beyond_release)
     if cost := upgrade_cost(report):
         yield f"for applications: {plain(cost)}"
     shown = [each for each in reasons(report) if each.verdict is Verdict.FAIL and not each.is_aside]

@@ -279,6 +279,9 @@ def _subject(subjects: Sequence[Subject]) -> Subject:
         digests=_pairs(each.digests for each in subjects),
         host=_pairs(each.host for each in subjects),
         upgraded_from=_joined(each.upgraded_from for each in subjects),
+        pipelines=max((each.pipelines for each in subjects), default=0)
+        if all(each.pipelines for each in subjects)
+        else 0,
     )
 
 

@@ -86,15 +86,16 @@ def _report(source: _Source, *, strict: bool) -> Report:
     met = (*(each.problems for each in loaded), *(each.problems for each in scripted))
     problems = (*source.problems, *(problem for each in met for problem in each), *_of_state(source))
     partial = _partial(source)
+    experiments = [each.experiment for each in loaded if each.experiment is not None]
+    tested = subject.of(record, experiments, [each.script for each in scripted if each.script is not None])
     facts = RunFacts(
         tried=(*scenarios, *cases),
         controls=controls,
         problems=problems,
         cut_short=source.cut_short,
         strict=strict,
+        pipelines_only=bool(tested.pipelines),
     )
-    experiments = [each.experiment for each in loaded if each.experiment is not None]
-    tested = subject.of(record, experiments, [each.script for each in scripted if each.script is not None])
     return Report(
         origin=source.root,
         judgement=judge(facts, partial=partial),

@@ -59,7 +59,15 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Seq
         digests=_pairs({**digests, **(record.digests if record else {})}),
         host=_pairs(record.machine if record else {}),
         upgraded_from=", ".join(_names(*(each.nodes.values() for each in subjects))),
+        pipelines=_pipelines(experiments, scripts),
     )
+
+
+def _pipelines(experiments: Sequence[Experiment], scripts: Sequence[Script]) -> int:
+    """How many pipelines were tried, controls left out; 0 where something else was tried as well."""
+    if scripts or any(each.pipeline is None for each in experiments):
+        return 0
+    return len({each.workload for each in experiments if not each.is_control})
 
 
 def _wire(scripts: Sequence[Script]) -> tuple[ClientUnderTest, ...]:

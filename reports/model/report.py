@@ -55,7 +55,8 @@ class ClientUnderTest:
 class Subject:
     """The subject and its host: release and runtime of the brokers, clients, versions, digests.
 
-    `upgraded_from` is the release from which a run upgrades its clusters to `release`, empty for other runs.
+    `upgraded_from` is the release from which a run upgrades its clusters to `release`, empty for other runs. `pipelines`
+    is the number of pipelines where nothing else was tried, else 0.
     """
 
     release: str
@@ -65,11 +66,20 @@ class Subject:
     digests: Pairs
     host: Pairs
     upgraded_from: str = ""
+    pipelines: int = 0
+
+    @property
+    def beyond_release(self) -> str:
+        """The subject where it is not a release alone: what was upgraded, or pipelines; else empty."""
+        if self.upgraded_from:
+            return title_of(self.upgraded_from, self.release)
+        noun = "pipeline" if self.pipelines == 1 else "pipelines"
+        return f"{self.pipelines} {noun} on Kafka {self.release}" if self.pipelines else ""
 
     @property
     def title(self) -> str:
-        """The subject as a heading: what was upgraded, else the release."""
-        return title_of(self.upgraded_from, self.release) if self.upgraded_from else f"Kafka {self.release}"
+        """The subject as a heading."""
+        return self.beyond_release or f"Kafka {self.release}"
 
     @property
     def levels(self) -> Pairs:

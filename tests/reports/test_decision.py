@@ -14,6 +14,8 @@ from reports.model.report import Report
 from reports.model.run_record import Acceptance, Ended, RunState
 from tests.support.plans import BROKEN, CONTROL, FAILED, INAPPLICABLE, SMOKE, STARTED, UNDECIDED, Plan, found
 from tests.support.run_directories import make_run
+from verification.evidence.run_directory import scenario_directories
+from verification.vocabulary.experiment import read
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 OTHER = Plan(key="coordinator-crash")
@@ -52,6 +54,16 @@ def test_the_decision_follows_from_the_worst(
 ) -> None:
     """GO needs at least one pass and nothing worse; a run of nothing is inconclusive; a violation outranks an error."""
     assert outcome(load_run(make_run(tmp_path, plans))) == expected
+
+
+def test_a_decision_on_pipelines_says_that_it_is_not_about_the_release(tmp_path: Path) -> None:
+    """The sentence is there where nothing else was tried, and only there."""
+    run = make_run(tmp_path, (SMOKE, OTHER))
+    first, second = (directory.experiment for directory in scenario_directories(run))
+    replace(read(first), pipeline=1).write(first)
+    assert "not about the release" not in load_run(run).judgement.why
+    replace(read(second), pipeline=1).write(second)
+    assert "Only pipelines were tried" in load_run(run).judgement.why
 
 
 @pytest.mark.parametrize("convicted", [False, None])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reports.loading import subject
 from reports.model.report import ClientUnderTest
 from verification.vocabulary.experiment import Experiment
@@ -46,3 +48,12 @@ def test_every_client_of_an_upgrade_is_named_with_what_it_spoke() -> None:
         ),
     )
     assert found.versions == (("transaction.version", "2"),)
+
+
+def test_a_run_of_pipelines_alone_is_about_them_and_not_about_the_release() -> None:
+    """The heading counts pipelines, not scenarios, and no controls. One other scenario makes it about the release."""
+    one = replace(experiment({}), pipeline=1, workload="pipeline one: 2 instances")
+    other, bad = replace(one, workload="pipeline other: 2 instances"), replace(one, control_expects=("duplicate",))
+    assert subject.of(None, [one, one, other, replace(bad, workload="wrong")]).title == "2 pipelines on Kafka 4.3.1"
+    assert subject.of(None, [one, bad]).title == "1 pipeline on Kafka 4.3.1"
+    assert subject.of(None, [one, experiment({})]).title == "Kafka 4.3.1"
