@@ -14,19 +14,15 @@ earlier commits. A line is replaced only after its run has been repeated.
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
 from typing import Any
 
-from fixtures.errors import OnceproofError
-from runner import checkout
-from runner.config import OUT, ROOT
-from runner.pytest_process import OverdueRunError, run_pytest
+from runner import checkout, matrix_run
+from runner.config import ROOT
+from runner.matrix_run import MatrixRunError, row_of
 from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
@@ -39,10 +35,6 @@ LINES = ROOT / "docs" / "generated" / "acceptance.jsonl"
 TABLE = ROOT / "docs" / "generated" / "acceptance.md"
 #: A run takes about 12 minutes on two cores; four times that is a run that hangs.
 RUN_WITHIN_S = 3_000.0
-
-
-class AcceptanceError(OnceproofError):
-    """A run of the matrix left no results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,32 +75,14 @@ ENDS = {int(ExitCode.CONFORMANT): str(Decision.GO), int(ExitCode.VIOLATION): str
 
 
 def perform(run: AcceptanceRun) -> dict[str, Any]:
-    """Perform one run and return its line. Raises AcceptanceError when it left no results."""
-    directory = OUT / f"{run.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
-    options = [f"--{name}={value}" for name, value in (("kafka", run.release), ("runtime", run.runtime))]
-    options += [f"--client={run.client}", f"--seed={run.seed}", f"--run-dir={directory}"]
-    began = time.monotonic()
-    try:
-        code = run_pytest(["suites", *options], within_s=RUN_WITHIN_S)
-    except OverdueRunError as error:
-        raise AcceptanceError(
-            f"{run.name} did not end within {RUN_WITHIN_S:.0f} s; its evidence is in {directory}."
-        ) from error
-    written = directory / "results.json"
-    if not written.is_file():
-        raise AcceptanceError(f"{run.name} ended with exit code {code} and left no results; its output says why.")
-    results = json.loads(written.read_text(encoding="utf-8"))
-    if results["interrupted"]:
-        raise KeyboardInterrupt
+    """Perform one run and return its line. Raises the errors of `matrix_run.perform`."""
+    options = [f"--kafka={run.release}", f"--runtime={run.runtime}", f"--client={run.client}", f"--seed={run.seed}"]
+    line, results = matrix_run.perform(run.name, ["suites", *options], within_s=RUN_WITHIN_S)
     return {
         **asdict(run),
-        "commit": checkout.commit(),
-        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
-        "exit_code": code,
-        "seconds": round(time.monotonic() - began),
-        "decision": results["decision"],
-        "scenarios": [_row(each) for each in results["scenarios"]],
-        "controls": [_row(each) for each in results["controls"]],
+        **line,
+        "scenarios": [row_of(each) for each in results["scenarios"]],
+        "controls": [row_of(each) for each in results["controls"]],
         "case_verdicts": dict(Counter(each["verdict"] for each in results["cases"]).most_common()),
         "cases": [_case_row(each) for each in results["cases"] if each["verdict"] not in UNREMARKABLE],
     }
@@ -223,16 +197,6 @@ def _run_of(line: dict[str, Any]) -> AcceptanceRun:
     return AcceptanceRun(**{each.name: line[each.name] for each in fields(AcceptanceRun)})
 
 
-def _row(result: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "key": result["id"],
-        "verdict": result["verdict"],
-        "convicted": result.get("convicted"),
-        "known_bugs": [finding.get("known_bug") or "" for finding in result.get("findings", [])],
-        "seconds": result["seconds"]["actual"] or 0.0,
-    }
-
-
 def _case_row(result: dict[str, Any]) -> dict[str, Any]:
     return {
         "key": result["id"],
@@ -259,7 +223,7 @@ def main(arguments: list[str] | None = None) -> int:
     for run in outstanding(stored, checkout.commit(), rerun=options.rerun, only=options.only):
         try:
             stored.put(perform(run))
-        except AcceptanceError as error:
+        except MatrixRunError as error:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
             return int(error.exit_code)
     for run in never_run(stored.cells):

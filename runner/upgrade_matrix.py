@@ -12,21 +12,17 @@ valid at any commit, others only at their own.
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from fixtures.errors import OnceproofError
-from runner import checkout
-from runner.config import DEFAULT_CLIENT, OUT, ROOT
-from runner.pytest_process import OverdueRunError, run_pytest
+from runner import checkout, matrix_run
+from runner.config import DEFAULT_CLIENT, ROOT
+from runner.matrix_run import MatrixRunError, row_of
 from runner.resumable_matrix import (
     CellStore,
     add_resuming_options,
@@ -48,10 +44,6 @@ BEGIN, END = "<!-- pairs: begin -->", "<!-- pairs: end -->"
 #: A path takes 5 minutes on two cores; on a machine that is busy with other work four times that.
 PATH_WITHIN_S = 1_800.0
 _UNDECIDED = (Verdict.INCONCLUSIVE.name, Verdict.ERROR.name)
-
-
-class UpgradeMatrixError(OnceproofError):
-    """A run of the matrix left no results, or no path has the name that was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,40 +91,12 @@ def _path_of(entry: dict[str, Any]) -> MatrixPath:
 
 
 def perform(path: MatrixPath) -> dict[str, Any]:
-    """Run one path and return its line. Raises UpgradeMatrixError when it left no results."""
-    directory = OUT / f"upgrade-{path.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
-    began = time.monotonic()
-    try:
-        code = run_pytest(["suites/upgrades", *path.arguments, f"--run-dir={directory}"], within_s=PATH_WITHIN_S)
-    except OverdueRunError as error:
-        raise UpgradeMatrixError(
-            f"{path.name} did not end within {PATH_WITHIN_S:.0f} s; its evidence is in {directory}."
-        ) from error
-    written = directory / "results.json"
-    if not written.is_file():
-        raise UpgradeMatrixError(f"{path.name} ended with exit code {code} and left no results; its output says why.")
-    results = json.loads(written.read_text(encoding="utf-8"))
-    if results["interrupted"]:
-        raise KeyboardInterrupt
-    return {
-        "name": path.name,
-        "commit": checkout.commit(),
-        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
-        "exit_code": code,
-        "seconds": round(time.monotonic() - began),
-        "decision": results["decision"],
-        "scenarios": [_verdict_of(each) for each in results["scenarios"]],
-        "controls": [_verdict_of(each) for each in results["controls"]],
-    }
-
-
-def _verdict_of(result: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "key": result["id"],
-        "verdict": result["verdict"],
-        "convicted": result.get("convicted"),
-        "known_bugs": [finding.get("known_bug") or "" for finding in result.get("findings", [])],
-    }
+    """Run one path and return its line. Raises the errors of `matrix_run.perform`."""
+    line, results = matrix_run.perform(
+        f"upgrade-{path.name}", ["suites/upgrades", *path.arguments], within_s=PATH_WITHIN_S
+    )
+    rows = {kind: [row_of(each) for each in results[kind]] for kind in ("scenarios", "controls")}
+    return {"name": path.name, **line, **rows}
 
 
 def objections(path: MatrixPath, line: dict[str, Any]) -> list[str]:
@@ -222,10 +186,10 @@ def outstanding(stored: StoredPaths, paths: Sequence[MatrixPath], commit: str, *
 
 
 def chosen(words: Sequence[str]) -> tuple[MatrixPath, ...]:
-    """The paths whose name contains one of the words; all without words. Raises UpgradeMatrixError for none."""
+    """The paths whose name contains one of the words; all without words. Raises MatrixRunError for none."""
     found = tuple(path for path in matrix() if not words or any(word in path.name for word in words))
     if not found:
-        raise UpgradeMatrixError(f"No path has {' or '.join(words)} in its name, such as {matrix()[0].name}.")
+        raise MatrixRunError(f"No path has {' or '.join(words)} in its name, such as {matrix()[0].name}.")
     return found
 
 
@@ -262,7 +226,7 @@ def main(arguments: list[str] | None = None) -> int:
             return int(ExitCode.CONFORMANT)
         for path in outstanding(stored, paths, checkout.commit(), rerun=options.rerun):
             stored.put(perform(path))
-    except UpgradeMatrixError as error:
+    except MatrixRunError as error:
         print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
         return int(error.exit_code)
     for path in paths:

@@ -141,7 +141,7 @@ def test_a_run_that_hangs_is_no_violation(
 
     monkeypatch.setattr(acceptance, "LINES", tmp_path / "acceptance.jsonl")
     monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
-    monkeypatch.setattr("runner.acceptance.run_pytest", hang)
+    monkeypatch.setattr("runner.matrix_run.run_pytest", hang)
     assert main(["--only", RUN.name]) == ExitCode.ENVIRONMENT
     assert f"{RUN.name} did not end within 3000 s" in capsys.readouterr().err
 

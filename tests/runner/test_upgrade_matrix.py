@@ -167,6 +167,6 @@ def test_a_path_that_hangs_is_no_violation(
         raise OverdueRunError(f"The run did not end within {within_s:.0f} s.")
 
     monkeypatch.setattr(command, "LINES", tmp_path / "upgrades.jsonl")
-    monkeypatch.setattr(command, "run_pytest", hang)
+    monkeypatch.setattr("runner.matrix_run.run_pytest", hang)
     assert main(["--paths", "4.1.2-to-4.2.1"]) == ExitCode.ENVIRONMENT
     assert "4.1.2-to-4.2.1-confluent-1 did not end within 1800 s" in capsys.readouterr().err

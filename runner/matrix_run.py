@@ -1,0 +1,57 @@
+"""One run of a matrix: pytest in a process of its own, up to its `results.json`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from fixtures.errors import OnceproofError
+from runner import checkout
+from runner.config import OUT
+from runner.pytest_process import OverdueRunError, run_pytest
+
+
+class MatrixRunError(OnceproofError):
+    """A run of a matrix left no results, or no run has the name that was given."""
+
+
+def perform(name: str, arguments: Sequence[str], *, within_s: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Perform the run of a cell, with its own run directory; the beginning of its line, and its results.
+
+    The line has `commit`, `date`, `exit_code`, `seconds` and `decision`. Raises MatrixRunError when the run left no
+    results, and KeyboardInterrupt when it was interrupted.
+    """
+    directory = OUT / f"{name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    began = time.monotonic()
+    try:
+        code = run_pytest([*arguments, f"--run-dir={directory}"], within_s=within_s)
+    except OverdueRunError as error:
+        raise MatrixRunError(f"{name} did not end within {within_s:.0f} s; its evidence is in {directory}.") from error
+    written = directory / "results.json"
+    if not written.is_file():
+        raise MatrixRunError(f"{name} ended with exit code {code} and left no results; its output says why.")
+    results: dict[str, Any] = json.loads(written.read_text(encoding="utf-8"))
+    if results["interrupted"]:
+        raise KeyboardInterrupt
+    line = {
+        "commit": checkout.commit(),
+        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "exit_code": code,
+        "seconds": round(time.monotonic() - began),
+        "decision": results["decision"],
+    }
+    return line, results
+
+
+def row_of(result: dict[str, Any]) -> dict[str, Any]:
+    """A scenario or control of the results, as far as a line keeps it."""
+    return {
+        "key": result["id"],
+        "verdict": result["verdict"],
+        "convicted": result.get("convicted"),
+        "known_bugs": [finding.get("known_bug") or "" for finding in result.get("findings", [])],
+        "seconds": result["seconds"]["actual"] or 0.0,
+    }

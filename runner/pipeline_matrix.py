@@ -1,0 +1,175 @@
+"""`tox -e pipeline-matrix`: the pipelines on several releases and seeds, and the table of their verdicts.
+
+Each cell is one `tox -e pipelines` in a process of its own, with its own run directory. Results are kept as one JSON line
+per cell, so a matrix that was stopped goes on where it stopped. After every cell `docs/generated/pipelines.md` is rendered
+from those lines.
+
+A cell is as expected when every right way passed and every known mistake was detected. Such a result stays valid at any
+commit, others only at their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from runner import checkout, matrix_run
+from runner.config import ROOT
+from runner.matrix_run import MatrixRunError, row_of
+from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
+from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
+from verification.vocabulary.verdict import ExitCode, Verdict
+
+#: Both are kept in the repository, so that a matrix goes on on another machine.
+LINES = ROOT / "docs" / "generated" / "pipelines.jsonl"
+TABLE = ROOT / "docs" / "generated" / "pipelines.md"
+#: A run takes 3 to 8 minutes on two cores; on a machine that is busy with other work four times that.
+RUN_WITHIN_S = 2_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRun:
+    """One run of the matrix: the release of its brokers and its seed."""
+
+    release: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Its name in `--only` and in names of directories."""
+        return f"pipelines-{self.release}-{self.seed}"
+
+
+#: The lines of results, one for each run that was made.
+Stored = CellStore[PipelineRun, dict[str, Any]]
+MATRIX: tuple[PipelineRun, ...] = (
+    *(PipelineRun(release=release, seed=seed) for release in ("4.3.1", "4.4.0") for seed in (1, 2, 3)),
+    PipelineRun(release="3.9.2", seed=1),
+)
+
+
+def perform(run: PipelineRun) -> dict[str, Any]:
+    """Perform one run and return its line. Raises the errors of `matrix_run.perform`."""
+    options = [f"--kafka={run.release}", f"--seed={run.seed}", "--runtime=local"]
+    line, results = matrix_run.perform(run.name, ["suites/pipelines", *options], within_s=RUN_WITHIN_S)
+    return {**asdict(run), **line, "rows": [_row(each) for each in (*results["scenarios"], *results["controls"])]}
+
+
+def _row(result: dict[str, Any]) -> dict[str, Any]:
+    """A scenario, with its claim, its faults and the number of violations of each anomaly."""
+    return {
+        **row_of(result),
+        "scenario": result["scenario"].partition("/")[2],
+        "claim": result["claim"],
+        "faults": [each["fault"] for each in result["faults"]],
+        "found": {finding["anomaly"]: finding["count"] for finding in result["findings"]},
+    }
+
+
+def objections(line: dict[str, Any]) -> list[str]:
+    """The reasons why a run is not as expected; empty when it is."""
+    found = [f"{each['key']} was not detected" for each in line["rows"] if each["convicted"] is False]
+    passed = {each["key"]: each["verdict"] for each in line["rows"] if each["convicted"] is None}
+    return found + [f"{key} is {verdict}" for key, verdict in passed.items() if verdict != Verdict.PASS.name]
+
+
+def render(lines: Sequence[dict[str, Any]]) -> str:
+    """The page: a row for each pipeline under an attack, with a column for each run."""
+    runs = {_run_of(line): line for line in lines}
+    made = [run for run in MATRIX if run in runs]
+    newest = {row["scenario"]: row for line in lines for row in line["rows"]}
+    heads = [f"{run.release}, seed {run.seed}" for run in made]
+    return "\n".join(
+        [
+            "# Pipelines",
+            "",
+            "Pipelines under faults, written by `tox -e pipeline-matrix`: one run of `tox -e pipelines` for each column.",
+            "A right way must be PASS. A known mistake must be detected; its cell counts the violations that were found.",
+            "",
+            f"{len(made)} of {len(MATRIX)} runs were made.",
+            "",
+            *markdown_table(
+                ["claim", "faults", *heads],
+                (
+                    [row["claim"], ", ".join(row["faults"]) or "none", *(_cell(runs[run], scenario) for run in made)]
+                    for scenario, row in sorted(newest.items())
+                ),
+            ),
+            "",
+            *markdown_table(
+                ["run", "decision", "minutes", "commit"],
+                ([head, _ended(runs[run]), *_cost(runs[run])] for head, run in zip(heads, made, strict=True)),
+            ),
+            "",
+        ]
+    )
+
+
+def _cell(line: dict[str, Any], scenario: str) -> str:
+    row = next((each for each in line["rows"] if each["scenario"] == scenario), None)
+    if row is None:
+        return "not run"
+    found = ", ".join(f"{count} {anomaly}" for anomaly, count in row["found"].items())
+    word = {True: "detected", False: "**MISSED**", None: row["verdict"]}[row["convicted"]]
+    return f"{word}: {found}" if found else word
+
+
+def _ended(line: dict[str, Any]) -> str:
+    complaint = "; ".join(objections(line))
+    return f"**{line['decision']}**: {complaint}" if complaint else line["decision"]
+
+
+def _cost(line: dict[str, Any]) -> list[str]:
+    return [f"{line['seconds'] / 60:.1f}", line["commit"]]
+
+
+def _run_of(line: dict[str, Any]) -> PipelineRun:
+    return PipelineRun(**{each.name: line[each.name] for each in fields(PipelineRun)})
+
+
+def exit_of(lines: Sequence[dict[str, Any]]) -> ExitCode:
+    """The exit code of the whole matrix: any objection is a violation, a run that is missing is inconclusive."""
+    if any(map(objections, lines)):
+        return ExitCode.VIOLATION
+    return ExitCode.CONFORMANT if set(MATRIX) <= set(map(_run_of, lines)) else ExitCode.INCONCLUSIVE
+
+
+def read() -> Stored:
+    """The stored results; each one that is put rewrites them and the page."""
+    return stored_lines(LINES, key=_run_of, show=lambda lines: atomic_write(TABLE, render(lines)))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the runs without a valid result; exit code 1 for any objection, 2 for a missing run, 5 for a broken one."""
+    parser = Parser(prog="python -m runner.pipeline_matrix", description=(__doc__ or "").splitlines()[0])
+    add_resuming_options(parser)
+    parser.add_argument("--only", default="", metavar="TEXT", help="only runs whose name contains this text")
+    options = parser.parse_args(arguments)
+    stored, commit = read(), checkout.commit()
+    if options.render_only:
+        stored.save()
+        return int(ExitCode.CONFORMANT)
+    due = stored.outstanding(
+        [run for run in MATRIX if options.only in run.name],
+        valid=lambda line: line["commit"] == commit or not objections(line),
+        rerun=options.rerun,
+    )
+    try:
+        for run in due:
+            stored.put(perform(run))
+    except MatrixRunError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+        return int(error.exit_code)
+    for line in stored.cells:
+        for each in objections(line):
+            print(f"{_run_of(line).name}: {each}", file=sys.stderr)  # noqa: T201 - the voice of a command
+    return int(exit_of(stored.cells))
+
+
+if __name__ == "__main__":
+    end_with(
+        main, program="python -m runner.pipeline_matrix", kept=f"the results so far are in {LINES.relative_to(ROOT)}"
+    )

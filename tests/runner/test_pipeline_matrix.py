@@ -1,0 +1,105 @@
+"""The matrix of pipelines: which runs are made again, what counts as expected, and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner import pipeline_matrix as command
+from runner.pipeline_matrix import MATRIX, PipelineRun, main, objections, render
+from verification.vocabulary.verdict import ExitCode
+
+
+def row(scenario: str, verdict: str = "PASS", *, convicted: bool | None = None, **found: int) -> dict[str, Any]:
+    return {
+        "key": f"pipelines-{scenario}-confluent-1",
+        "verdict": verdict,
+        "convicted": convicted,
+        "known_bugs": [],
+        "seconds": 40.0,
+        "scenario": scenario,
+        "claim": f"Claim of {scenario}.",
+        "faults": ["KillInstance", "CrashBroker"],
+        "found": {name.replace("_", "-"): count for name, count in found.items()},
+    }
+
+
+GOOD, BAD = row("right"), row("mistake", "FAIL", convicted=True, duplicate=12)
+
+
+def line(*rows: dict[str, Any], run: PipelineRun = MATRIX[0], commit: str = "c0ffee") -> dict[str, Any]:
+    return {
+        "release": run.release,
+        "seed": run.seed,
+        "commit": commit,
+        "date": "2026-11-25",
+        "exit_code": 0,
+        "seconds": 240,
+        "decision": "GO",
+        "rows": list(rows or (GOOD, BAD)),
+    }
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PipelineRun]:
+    """The runs that are made from here on, at commit c0ffee; files are in a directory of the test."""
+    runs: list[PipelineRun] = []
+
+    def run(which: PipelineRun) -> dict[str, Any]:
+        runs.append(which)
+        return line(run=which)
+
+    monkeypatch.setattr(command, "LINES", tmp_path / "pipelines.jsonl")
+    monkeypatch.setattr(command, "TABLE", tmp_path / "pipelines.md")
+    monkeypatch.setattr(command, "perform", run)
+    monkeypatch.setattr("runner.checkout.commit", lambda: "c0ffee")
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("rows", "objection"),
+    [
+        ((GOOD, BAD), None),
+        ((row("right", "FAIL", lost_write=1),), "pipelines-right-confluent-1 is FAIL"),
+        ((row("right", "INCONCLUSIVE"),), "pipelines-right-confluent-1 is INCONCLUSIVE"),
+        ((GOOD, row("mistake", "PASS", convicted=False)), "pipelines-mistake-confluent-1 was not detected"),
+    ],
+    ids=["as expected", "a right way fails", "nothing decided", "a mistake is missed"],
+)
+def test_a_right_way_must_pass_and_a_mistake_be_detected(
+    rows: tuple[dict[str, Any], ...], objection: str | None
+) -> None:
+    """Each other end is an objection that names the scenario."""
+    assert objections(line(*rows)) == ([] if objection is None else [objection])
+
+
+def test_the_page_has_a_column_for_each_run_and_counts_what_was_found() -> None:
+    """A pipeline that a run did not have is not run there, and is no pass."""
+    page = render([line(GOOD, BAD), line(GOOD, run=MATRIX[3])])
+    assert "| Claim of mistake. | KillInstance, CrashBroker | detected: 12 duplicate | not run |" in page
+    assert "| Claim of right. | KillInstance, CrashBroker | PASS | PASS |" in page
+    assert f"2 of {len(MATRIX)} runs were made." in page
+
+
+def test_a_run_that_is_as_expected_is_not_made_again(ran: list[PipelineRun]) -> None:
+    """Also at another commit; one with an objection is made again there."""
+    wrong = line(row("right", "FAIL"), run=MATRIX[1], commit="0ld")
+    kept = [wrong, *(line(run=run, commit="0ld") for run in MATRIX if run != MATRIX[1])]
+    command.LINES.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
+    assert main([]) == ExitCode.CONFORMANT
+    assert ran == [MATRIX[1]]
+    assert command.TABLE.read_text(encoding="utf-8").startswith("# Pipelines")
+
+
+def test_a_missing_run_and_an_objection_have_their_exit_codes(
+    ran: list[PipelineRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """2 as long as a run is missing; 1 for a right way that did not pass, whose scenario is named."""
+    assert main(["--only", MATRIX[0].name]) == ExitCode.INCONCLUSIVE
+    assert ran == [MATRIX[0]]
+    command.LINES.write_text(json.dumps(line(row("right", "FAIL"))) + "\n", encoding="utf-8")
+    assert main(["--only", MATRIX[0].name]) == ExitCode.VIOLATION
+    assert f"{MATRIX[0].name}: pipelines-right-confluent-1 is FAIL" in capsys.readouterr().err
