@@ -25,7 +25,7 @@ os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.clients.registry import CLIENTS
 from fixtures.errors import OnceproofError
-from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, Only, add_options, from_options
+from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, Only, Profile, add_options, from_options
 from runner.console import Console
 from runner.signals import StopRequests
 from runner.waivers import acceptances
@@ -92,14 +92,14 @@ def _close(out: TextIO) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Collect reproductions of known bugs never, and only one kind of experiments with `--only`."""
+    """Collect reproductions of known bugs never, only one kind of experiments with `--only`, and pipelines each night."""
     only = config.option.only
     scripted = _within(collection_path, PROTOCOL)
     apart = (
         _within(collection_path, REGRESSIONS)
         or any(
             _within(collection_path, suite) and not any(_within(path, suite) for path in _asked(config))
-            for suite in (UPGRADES, PIPELINES)
+            for suite in (UPGRADES, *(() if config.option.profile == Profile.NIGHTLY else (PIPELINES,)))
         )
         or (only == Only.SCENARIOS and scripted)
         or (only == Only.PROTOCOL and _within(collection_path, SUITES) and collection_path.is_file() and not scripted)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.model.run_record import Ended, Planned
-from runner.config import RunConfig, Runtime
+from runner.config import PIPELINES, RunConfig, Runtime
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
@@ -60,7 +60,7 @@ class ScenarioExperiments(Experiments):
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Run a scenario once per client and seed that the profile asks for."""
         marks = {mark.name for mark in metafunc.definition.iter_markers()}
-        found = variants(self.config, marks)
+        found = variants(self.config, marks, pipeline=PIPELINES in metafunc.definition.path.parents)
         metafunc.fixturenames[:] = ["variant"]
         metafunc.parametrize("variant", found, ids=[str(each) for each in found])
 

@@ -62,14 +62,17 @@ class Variant:
         return self.layout is Controllers.DEDICATED
 
 
-def variants(config: RunConfig, marks: set[str]) -> list[Variant]:
-    """The clients and seeds of a scenario with these marks. Both clients write in one upgrade, so it needs no other one."""
+def variants(config: RunConfig, marks: set[str], *, pipeline: bool = False) -> list[Variant]:
+    """The clients and seeds of a scenario with these marks.
+
+    Both clients write in one upgrade, so it needs no other one; of a pipeline the client only writes the inputs.
+    """
     clients = [config.client]
     others = [client for client in CLIENTS if client != config.client]
     both = config.profile is Profile.NIGHTLY or (
         "both_clients" in marks and config.profile is Profile.QUICK and config.release.has_tv2
     )
-    if both and "convict" not in marks and config.upgrade is None:
+    if both and "convict" not in marks and config.upgrade is None and not pipeline:
         clients += others
     if "librdkafka" in marks:
         clients = [LIBRDKAFKA]
