@@ -1,18 +1,21 @@
-"""Faults of pipelines: SIGKILL of an instance in the middle of its work.
+"""Faults of pipelines: SIGKILL of an instance in the middle of its work, and a pause that outlives its membership.
 
-An instance of a foreign program has no sync points. What it does is seen in the topics: while it has a transaction
-open, the last stable offset of an output is below the high watermark. A pipeline without transactions never shows that, so
-the kill waits for it with a bound. The open records may be those of another instance. So whether kills met work in progress
-is decided by the evidence: transactions of the pipeline that were aborted, or findings.
+An instance of a foreign program has no sync points. Its work is seen in the topics: while it has a transaction open, the
+last stable offset of an output is below the high watermark. Whose transaction that is, no broker says. So the instance
+is stopped (SIGSTOP) first: records that still wait a second later are its own, because other instances go on. Otherwise
+it is continued and stopped again a moment later. A pipeline without transactions never shows that; it is struck at any
+moment, and whether that met work in progress is decided by the evidence.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chaos.arena import Arena
-from chaos.cluster import Cluster
+from chaos.clients import ClientProcess
+from chaos.cluster import Cluster, Position
 from chaos.faults.clients import killed, oldest
 from chaos.faults.fault import Injection
 from wire.values import TopicPartition
@@ -22,13 +25,17 @@ ROLE = "pipeline"
 OPEN_WITHIN_S = 3.0
 #: A look costs a request to each leader, 2 ms, and a transaction of a pipeline lasts 100 ms and more.
 LOOK_EVERY_S = 0.02
+#: Several transactions of the other instances.
+OWN_AFTER_S = 1.0
+#: With two instances every second attempt meets a transaction of the one that is stopped.
+ATTEMPTS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class KillInstance:
-    """Kill the oldest instance of a pipeline while an output has an open transaction, if it ever does; start a successor.
+    """Kill the oldest instance of a pipeline in a transaction, if it is ever in one; start a successor.
 
-    The proof is that it is gone, and the records that were open when it was killed.
+    The proof is that it is gone, and the records of its open transaction.
     """
 
     output: str
@@ -43,20 +50,99 @@ class KillInstance:
         return None
 
     def inject(self, arena: Arena) -> Injection:
-        """Wait for an open transaction, and kill."""
+        """Stop it in a transaction, and kill it."""
         victim = oldest(arena, ROLE)
-        places = tuple(arena.partition(self.output, partition) for partition in range(self.partitions))
-        waiting = _open_records(arena.cluster, places)
-        proof = f"process {victim.process} died; {waiting} records of {self.output} waited for the end of a transaction"
+        waiting, _ = _stopped(arena, victim, _places(arena, self.output, self.partitions))
+        proof = (
+            f"process {victim.process} died; {waiting} records of {self.output} waited for the end of its transaction"
+        )
         return killed(arena, victim, replaced=True, proof=proof)
 
 
-def _open_records(cluster: Cluster, places: tuple[TopicPartition, ...]) -> int:
-    """How many records wait for the end of a transaction; 0 when none did in all the time."""
+@dataclass(frozen=True, slots=True)
+class PauseInstance:
+    """Stop the oldest instance in a transaction, if it is ever in one, until others do its work; then continue it.
+
+    The proof is that in every partition of the output more was decided than the abort of its transaction: another member
+    has the partitions of the one that is stopped. The feeder must write to all of them.
+    """
+
+    output: str
+    partitions: int
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return "an instance of the pipeline paused (SIGSTOP) until others do its work; then resumed"
+
+    def futility(self) -> str | None:
+        """A pause that others must fill always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Stop it in a transaction."""
+        paused, places = oldest(arena, ROLE), _places(arena, self.output, self.partitions)
+        waiting, ends = _stopped(arena, paused, places)
+        stopped_s = time.monotonic()
+
+        def confirm() -> str | None:
+            now = arena.cluster.positions(places)
+            # An abort of its transaction is one control record in each partition.
+            if any(now[at].last_stable_offset <= ends[at].high_watermark + 1 for at in places):
+                return None
+            return (
+                f"process {paused.process} was stopped, and {waiting} records waited for the end of its transaction; "
+                f"{time.monotonic() - stopped_s:.1f} s later others had written to all of {self.output}"
+            )
+
+        return Injection(
+            target=f"process {paused.process}",
+            confirm=confirm,
+            heal=lambda: arena.clients.resume(paused),
+            processes=(paused.process,),
+        )
+
+
+def _places(arena: Arena, topic: str, partitions: int) -> tuple[TopicPartition, ...]:
+    return tuple(arena.partition(topic, partition) for partition in range(partitions))
+
+
+def _stopped(
+    arena: Arena, instance: ClientProcess, places: tuple[TopicPartition, ...]
+) -> tuple[int, Mapping[TopicPartition, Position]]:
+    """Stop an instance in a transaction of its own: how many records wait for its end, and the ends at that time.
+
+    0 records when it was in none at every attempt, or no transaction was open at all; it is stopped in any case.
+    """
+    for attempt in range(ATTEMPTS):
+        is_open = _await_open(arena.cluster, places)
+        arena.clients.pause(instance)
+        try:
+            ends = arena.cluster.positions(places)
+            if not is_open:
+                return 0, ends
+            # No condition to wait for: the claim is that nothing moves.
+            time.sleep(OWN_AFTER_S)
+            later = arena.cluster.positions(places)
+            waiting = sum(
+                later[at].high_watermark - ends[at].last_stable_offset
+                for at in places
+                if later[at].last_stable_offset == ends[at].last_stable_offset < ends[at].high_watermark
+            )
+        except BaseException:
+            arena.clients.resume(instance)
+            raise
+        if waiting or attempt == ATTEMPTS - 1:
+            break
+        arena.clients.resume(instance)
+    return waiting, ends
+
+
+def _await_open(cluster: Cluster, places: tuple[TopicPartition, ...]) -> bool:
+    """Whether records waited for the end of a transaction before the time was over."""
     deadline = time.monotonic() + OPEN_WITHIN_S
     while True:
-        ends = cluster.positions(places).values()
-        waiting = sum(max(0, each.high_watermark - each.last_stable_offset) for each in ends)
-        if waiting or time.monotonic() > deadline:
-            return waiting
+        if any(each.high_watermark > each.last_stable_offset >= 0 for each in cluster.positions(places).values()):
+            return True
+        if time.monotonic() > deadline:
+            return False
         time.sleep(LOOK_EVERY_S)

@@ -68,6 +68,8 @@ PIPELINE_FLOORS = (
     Floor(name="copied_after", need=200),
     Floor(name="interrupted_copies", need=1),
 )
+#: Faults that a pipeline may outlive without an abort.
+BROKEN_FLOORS = tuple(each for each in PIPELINE_FLOORS if each.name != "interrupted_copies")
 #: In each stage of an upgrade, kind of stage and placement, and across each roll. The shortest stage lasts 1 s, on a busy
 #: machine longer. The least number of transactions in one that was seen is 22. One producer waits in each roll.
 STAGES = (

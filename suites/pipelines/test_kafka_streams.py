@@ -12,12 +12,20 @@ from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, STRUCK, RunScenario, convict, requirement
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    PIPELINE_FLOORS,
+    STRUCK,
+    RunScenario,
+    convict,
+    requirement,
+)
+from suites.pipelines.attacks import BROKERS_CRASH, OUTPUT, PARTITIONS, PAUSED
 
-PARTITIONS = 4
 NEWEST = "4.3.1"
 #: Longer than the transaction timeout (10 s), so that the second kill meets an instance that works again.
-KILLS = tuple(Step(fault=KillInstance("billing-events", PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
+KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
 
 
 def order_copy(guarantee: str, *, commit_ms: int) -> PipelineWorkload:
@@ -31,15 +39,25 @@ def order_copy(guarantee: str, *, commit_ms: int) -> PipelineWorkload:
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
 
 
+EXACTLY_ONCE = order_copy("exactly_once_v2", commit_ms=200)
+
+
 @requirement("GRP-03", "GRP-04", "GRP-19")
 def test_streams_exactly_once(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 copies each input exactly once, however often an instance is killed."""
-    run(
-        cluster=PIPELINE_CLUSTER,
-        workload=order_copy("exactly_once_v2", commit_ms=200),
-        schedule=KILLS,
-        floors=PIPELINE_FLOORS,
-    )
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@requirement("GRP-03", "GRP-19", "COORD-04")
+def test_streams_while_brokers_crash(run: RunScenario) -> None:
+    """Kafka Streams with exactly_once_v2 copies each input exactly once while brokers crash."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+
+
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_streams_paused(run: RunScenario) -> None:
+    """An instance of Kafka Streams that comes back after others took its tasks commits nothing that they copied."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=PAUSED, floors=PIPELINE_FLOORS)
 
 
 @convict("duplicate")

@@ -11,11 +11,19 @@ from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, STRUCK, RunScenario, convict, requirement
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    PIPELINE_FLOORS,
+    STRUCK,
+    RunScenario,
+    convict,
+    requirement,
+)
+from suites.pipelines.attacks import ANSWERS_LOST, BROKERS_CRASH, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
 
-PARTITIONS = 4
 #: Three kills: one may strike an instance that has nothing in hand.
-KILLS = tuple(Step(fault=KillInstance("billing-events", PARTITIONS), after_s=2, hold_s=1) for _ in range(3))
+KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1) for _ in range(3))
 
 
 def copier(*arguments: str, instances: int = 2) -> PipelineWorkload:
@@ -32,6 +40,30 @@ def copier(*arguments: str, instances: int = 2) -> PipelineWorkload:
 def test_offsets_in_the_transaction(run: RunScenario) -> None:
     """A copier that commits its offsets with its outputs copies each input exactly once, however often it is killed."""
     run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@requirement("GRP-03", "GRP-19", "COORD-04")
+def test_copier_while_brokers_crash(run: RunScenario) -> None:
+    """A copier that commits its offsets with its outputs copies each input exactly once while brokers crash."""
+    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+
+
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_copier_paused(run: RunScenario) -> None:
+    """A copier that comes back after others took its partitions commits nothing that they copied."""
+    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@requirement("GRP-04", "GRP-19")
+def test_copier_cut_off(run: RunScenario) -> None:
+    """Copiers that are cut off for longer than their transaction timeout copy each input exactly once."""
+    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=CUT_OFF, floors=PIPELINE_FLOORS)
+
+
+@requirement("GRP-03", "GRP-19", "TXN-25")
+def test_copier_not_told_of_commits(run: RunScenario) -> None:
+    """A copier that is not told that its transaction was committed copies each input exactly once."""
+    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=ANSWERS_LOST, floors=BROKEN_FLOORS)
 
 
 @convict("duplicate")

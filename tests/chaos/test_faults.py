@@ -20,7 +20,7 @@ from chaos.faults.fault import Fault
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
-from chaos.faults.pipelines import KillInstance
+from chaos.faults.pipelines import KillInstance, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.frames import Cut, FrameFilter, Respond
@@ -64,6 +64,7 @@ EFFECTIVE: list[Fault] = [
     PartitionedZombie(site=ZOMBIE, successor_site=APP),
     KillClient("copier", SyncPoint.BEFORE_COMMIT),
     KillInstance("billing-events", 1),
+    PauseInstance("billing-events", 1),
     IsolateThenCrashLeader("billing-events", 0),
     ElectUncleanly("billing-events", 0),
     TamperFrames(

@@ -1,4 +1,4 @@
-"""A pipeline of the user, by its manifest: one that does nothing, one that ends, and one that writes something else."""
+"""A pipeline of the user, by its manifest: one that ends, and one that writes something else."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
     """Runs the pipeline of a command line; whatever it started ends with the test."""
     commands: list[Command] = []
 
-    def perform(*command: str) -> Ended:
-        manifest = tmp_path / "pipeline.toml"
-        manifest.write_text(f'name = "own"\ncommand = {json.dumps(command)}\n', encoding="utf-8")
+    def perform(*command: str, manifest: Path = tmp_path / "pipeline.toml") -> Ended:
+        if command:
+            manifest.write_text(f'name = "own"\ncommand = {json.dumps(command)}\n', encoding="utf-8")
         options = ("--manifest", str(manifest), "--kafka", "4.3.1", "--seed", "1", "--lanes", "1")
-        directory = ("--run-dir", str(tmp_path / "run"))
+        narrowed = ("-k", "own_pipeline_killed", "--run-dir", str(tmp_path / "run"))
         (tmp_path / "place").mkdir()
-        commands.append(Command(tmp_path / "place", python("pytest", "suites/pipelines", *options, *directory), {}))
+        commands.append(Command(tmp_path / "place", python("pytest", "suites/pipelines", *options, *narrowed), {}))
         return commands[-1].end(within_s=RUN_WITHIN_S)
 
     yield perform

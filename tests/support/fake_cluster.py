@@ -278,6 +278,7 @@ class FakeClients:
 
     def kill(self, process: ClientProcess) -> None:
         self.killed.append(process.process)
+        self.stopped.discard(process.process)
         self.living.remove(process)
         self.held.pop(process.process, None)
 

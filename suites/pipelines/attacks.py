@@ -1,0 +1,39 @@
+"""The attacks on pipelines, the same for each subject.
+
+The instances of a pipeline are members of one group and run at a site of their own. They have no sync points: what a
+fault meets is seen in the topics.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.brokers import CrashBroker
+from chaos.faults.frames import TamperFrames
+from chaos.faults.pipelines import PauseInstance
+from chaos.faults.sites import CutSite
+from chaos.frames import Direction, Drop, FrameFilter
+from chaos.link_targets import FromSite
+from chaos.schedule import Step
+from chaos.targets import GroupCoordinator, LeaderOf
+from fixtures.workloads.pipeline import PIPELINE
+
+OUTPUT, PARTITIONS = "billing-events", 4
+#: The group's session (6 s) and the transaction timeout (10 s) are over, and the group may have to meet again.
+TAKEN_OVER_S = 40.0
+
+BROKERS_CRASH = (
+    Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3),
+    Step(fault=CrashBroker(LeaderOf(OUTPUT, 0)), after_s=2, hold_s=3, once_whole=True),
+)
+PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
+#: Longer than the transaction timeout: the open transactions are aborted meanwhile.
+CUT_OFF = (Step(fault=CutSite(PIPELINE), after_s=2, hold_s=13),)
+#: The transactions are decided, and no instance is told. Clients ask again once their connections are closed.
+ANSWERS_LOST = (
+    Step(
+        fault=TamperFrames(
+            on=FromSite(PIPELINE), frames=FrameFilter(api="EndTxn", direction=Direction.RESPONSE), action=Drop()
+        ),
+        after_s=2,
+        hold_s=4,
+    ),
+)
