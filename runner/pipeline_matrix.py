@@ -66,6 +66,7 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
         "claim": result["claim"],
         "faults": [each["fault"] for each in result["faults"]],
         "found": {finding["anomaly"]: finding["count"] for finding in result["findings"]},
+        "gap_s": max((each["longest_gap_s"] for each in result["availability"]), default=None),
     }
 
 
@@ -88,6 +89,7 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "",
             "Pipelines under faults, written by `tox -e pipeline-matrix`: one run of `tox -e pipelines` for each column.",
             "A right way must be PASS. A known mistake must be detected; its cell counts the violations that were found.",
+            "The seconds are the longest time around a fault in which some partition of an output got nothing committed.",
             "",
             f"{len(made)} of {len(MATRIX)} runs were made.",
             "",
@@ -114,7 +116,8 @@ def _cell(line: dict[str, Any], scenario: str) -> str:
         return "not run"
     found = ", ".join(f"{count} {anomaly}" for anomaly, count in row["found"].items())
     word = {True: "detected", False: "**MISSED**", None: row["verdict"]}[row["convicted"]]
-    return f"{word}: {found}" if found else word
+    stood = "" if row["gap_s"] is None else f"; {row['gap_s']:.1f} s"
+    return (f"{word}: {found}" if found else word) + stood
 
 
 def _ended(line: dict[str, Any]) -> str:

@@ -5,6 +5,9 @@ transactions. Its latency is the time from the request to the answer. It belongs
 that waited for the end of the fault counts as during. A fault lasts from its beginning to its heal. Before is the time
 since the previous fault, after is the time up to the next one.
 
+A pipeline reports no commits. There a commit is a look, two of which come in a second, at which more of an output's
+partition was decided than before. Each row is that of the partition with the longest gap; nothing is known of latencies.
+
 Limit: if a schedule holds the clients at a sync point, the gap includes that wait. No verdict depends on the figures.
 """
 
@@ -12,31 +15,61 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from reports.loading.process_lanes import Clock
 from reports.model.report import FaultRow
 from reports.model.timeline import Latency, Period, Unavailability
-from verification.vocabulary.history import Action, History, Operation, Outcome, Told
+from verification.vocabulary.history import Action, History, Operation, Outcome, Sample, Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Commit:
+    """`timed` says whether its latency is known."""
+
     asked_s: float
     done_s: float
+    timed: bool = True
 
 
-def unavailability(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Unavailability, ...]:
-    """One row per fault, in the order in which they began; none without any commit."""
+def unavailability(
+    history: History, faults: Sequence[FaultRow], clock: Clock, outputs: Collection[str] = ()
+) -> tuple[Unavailability, ...]:
+    """One row per fault, in the order in which they began; none without any commit. `outputs` are those of a pipeline."""
+    if outputs:
+        return _of_outputs(_decided(history, outputs, clock), faults)
     operations = history.of(Operation)
     commits = sorted(_commits(operations, clock), key=lambda each: each.done_s)
     if not commits:
         return ()
     last_signs = [clock(each.completed_ns or each.decided_ns or each.invoked_ns) for each in operations]
     first_s, last_s = min(clock(each.invoked_ns) for each in operations), max(last_signs)
-    edges = [first_s, *(each.done_s for each in commits), last_s]
+    return _rows(commits, [first_s, *(each.done_s for each in commits), last_s], faults)
+
+
+def _decided(history: History, outputs: Collection[str], clock: Clock) -> list[list[_Commit]]:
+    """For each partition of a pipeline's outputs the looks at which more was decided than before."""
+    highest: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, int], list[_Commit]] = {}
+    for each in sorted(history.of(Sample), key=lambda each: each.at_ns):
+        place = (each.topic, each.partition)
+        if each.topic in outputs and each.last_stable_offset > highest.get(place, 0):
+            highest[place] = each.last_stable_offset
+            at_s = clock(each.at_ns)
+            found.setdefault(place, []).append(_Commit(asked_s=at_s, done_s=at_s, timed=False))
+    return list(found.values())
+
+
+def _of_outputs(decided: Sequence[Sequence[_Commit]], faults: Sequence[FaultRow]) -> tuple[Unavailability, ...]:
+    """For each fault the row of the partition with the longest gap."""
+    last_s = max((each[-1].done_s for each in decided), default=0.0)
+    rows = (_rows(each, [*(one.done_s for one in each), last_s], faults) for each in decided)
+    return tuple(max(each, key=lambda row: row.gap_s) for each in zip(*rows, strict=True))
+
+
+def _rows(commits: Sequence[_Commit], edges: Sequence[float], faults: Sequence[FaultRow]) -> tuple[Unavailability, ...]:
     starts = [each.began_s for each in faults]
     return tuple(
         _row(
@@ -79,7 +112,9 @@ def _row(
 
 
 def _latency(commits: Iterable[_Commit]) -> Latency:
-    return latency_of([(each.done_s - each.asked_s) * 1_000 for each in commits])
+    found = list(commits)
+    known = latency_of([(each.done_s - each.asked_s) * 1_000 for each in found if each.timed])
+    return replace(known, count=len(found))
 
 
 def latency_of(took_ms: Sequence[float]) -> Latency:

@@ -69,7 +69,8 @@ def load_scenario(
     """Read the directory of one scenario; `planned` is None for a scenario outside the plan."""
     files = read_files(directory, around.root)
     verdict, reason = _verdict(files, ended, directory, cut_short=around.cut_short)
-    timeline = timelines.timeline(files.history, files.transaction_log) if files.history else None
+    outputs = {each.name for each in files.experiment.topics if each.reference} if files.experiment else set()
+    timeline = timelines.timeline(files.history, files.transaction_log, outputs=outputs) if files.history else None
     # A broken environment leaves signs that say nothing about the subject.
     signs = () if files.judged or (ended and ended.error) else warning_signs(files.history, timeline)
     reason = "; ".join([reason, *(("warning signs: " + ", ".join(signs),) if signs else ())])

@@ -12,7 +12,7 @@ nothing is known the curve has no point, not a zero.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from reports.loading import availability, coordinators, process_lanes
 from reports.loading.process_lanes import Clock
@@ -152,8 +152,11 @@ def _coordinators(history: History, log: TransactionLog | None, origin: int, end
     return coordinators.coordinators(history, log, clock, end_s)
 
 
-def timeline(history: History, log: TransactionLog | None = None) -> Timeline | None:
-    """The timeline of one scenario; None when the history has no times. `log` is the transaction log."""
+def timeline(history: History, log: TransactionLog | None = None, *, outputs: Collection[str] = ()) -> Timeline | None:
+    """The timeline of one scenario; None when the history has no times.
+
+    `log` is the transaction log, `outputs` the topics that a pipeline writes.
+    """
     times = tuple(_times(history))
     if not times:
         return None
@@ -193,6 +196,6 @@ def timeline(history: History, log: TransactionLog | None = None) -> Timeline | 
         coordinators=_coordinators(history, log, origin, end_s),
         stuck_lsos=process_lanes.stuck_lsos(history),
         settled_s=process_lanes.settled_s(history),
-        unavailability=availability.unavailability(history, faults, clock),
+        unavailability=availability.unavailability(history, faults, clock, outputs),
         periods=availability.periods(history, faults, clock),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,7 @@ from verification.vocabulary.history import (
     Operation,
     Outcome,
     ProcessRecord,
+    Sample,
     Settled,
 )
 from verification.vocabulary.verdict import Verdict, Violation
@@ -68,7 +70,7 @@ def commit(at_s: float, took_s: float = 0.1, outcome: Outcome = Outcome.OK) -> O
     )
 
 
-def timeline_of(*entries_: Entry) -> Timeline:
+def timeline_of(*entries_: Entry, outputs: Collection[str] = ()) -> Timeline:
     """The timeline of a history of these entries and a fault from 10 s to 20 s."""
     fault = FaultRecord(
         step=1, fault="f", description="", target="", began_ns=ANCHOR + 10 * SECOND, healed_ns=ANCHOR + 20 * SECOND
@@ -76,7 +78,8 @@ def timeline_of(*entries_: Entry) -> Timeline:
     start = ProcessRecord(
         process=1, role="producer", client="", site="", started_ns=ANCHOR, ended_ns=ANCHOR + 30 * SECOND, end=""
     )
-    drawn = timeline(History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=(start, fault, *entries_)))
+    history = History(run="r", wall_clock_anchor="", anchor_ns=ANCHOR, entries=(start, fault, *entries_))
+    drawn = timeline(history, outputs=outputs)
     assert drawn is not None
     return drawn
 
@@ -105,6 +108,24 @@ def test_what_never_commits_again_never_recovered() -> None:
 def test_a_history_without_commits_has_no_figures() -> None:
     """Without commits or faults there are no figures."""
     assert timeline_of(commit(3, outcome=Outcome.FAIL)).unavailability == ()
+
+
+def look(at_s: float, partition: int, decided: int) -> Sample:
+    """A sample of the output."""
+    at_ns = ANCHOR + round(at_s * SECOND)
+    ends = {"high_watermark": decided, "last_stable_offset": decided}
+    return Sample(at_ns=at_ns, topic="r-out", partition=partition, leader=1, **ends)
+
+
+def test_the_availability_of_a_pipeline_is_that_of_the_partition_that_waited_longest() -> None:
+    """The client's commits are those of the feeder. A look that finds nothing more decided is no commit."""
+    going = [look(each, 0, each) for each in range(1, 29)]
+    stood = [look(each, 1, min(each, 11) if each < 25 else each) for each in range(1, 29)]
+    (row,) = timeline_of(*(commit(each) for each in range(1, 28)), *going, *stood, outputs={"r-out"}).unavailability
+    assert (row.gap_began_s, row.gap_ended_s, row.recovered_s) == (11.0, 25.0, 5.0)
+    assert (row.before.count, row.before.p50_ms) == (9, None)
+    (never,) = timeline_of(*going, *stood[:12], outputs={"r-out"}).unavailability
+    assert (never.gap_ended_s, never.recovered_s) == (28.0, None)
 
 
 def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:
