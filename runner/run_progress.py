@@ -37,11 +37,16 @@ def summed_up(planned: Collection[Planned], config: RunConfig) -> str:
     return f"{', and '.join(parts) or 'nothing'}: about {minutes:.0f} min, in {lanes} lane{'' if lanes == 1 else 's'}"
 
 
+#: Before so much of the expected time is done, the start of the first cluster is most of it.
+PACED_AFTER_S = 60.0
+
+
 class RunProgress:
     """The live line of a whole run: experiments with a verdict, time so far and time left."""
 
     def __init__(self, planned: Mapping[str, Planned], ended: Mapping[str, Ended], config: RunConfig) -> None:
         self._planned, self._ended, self._config = planned, ended, config
+        self._whole_s = estimated_s(planned.values(), config)
         self._began = self._moved = time.monotonic()
         self._seen = 0
 
@@ -55,5 +60,9 @@ class RunProgress:
         if self._config.lanes == 1 and waiting and not waiting[0].case:
             # The one that runs now may take minutes, as an upgrade does; its time so far is no longer left.
             left_s -= min(now - self._moved, waiting[0].expected_s)
+        done_s = self._whole_s - left_s
+        if done_s >= PACED_AFTER_S:
+            # What has ended took so much longer than expected, and so will the rest on this machine.
+            left_s *= max(1.0, (now - self._began) / done_s)
         done = f"{len(self._ended)} of {len(self._planned)} have ended"
         return f"{done} │ {(now - self._began) / 60:.1f} min, about {left_s / 60:.0f} min left"
