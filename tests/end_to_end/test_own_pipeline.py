@@ -1,4 +1,4 @@
-"""A pipeline of the user, by its manifest: one that ends, and one that writes something else."""
+"""A pipeline of the user, by its manifest: one in Go that copies, one that ends, and one that writes something else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.pipelines.go_program import GO_COPIER
 from tests.support.whole_commands import Command, Ended, python
 
 pytestmark = pytest.mark.cluster
@@ -68,4 +69,15 @@ def test_an_output_that_names_no_input_is_a_phantom(run: Run, tmp_path: Path) ->
     (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
     found = {each["anomaly"] for each in json.loads(verdict.read_text(encoding="utf-8"))["findings"]}
     assert found >= {"phantom-record", "offset-without-output"}
+    ended.left_nothing()
+
+
+def test_a_pipeline_in_go_is_killed_twice_and_passes(run: Run, tmp_path: Path) -> None:
+    """A third language, and a client that no other part of this suite uses; built on first use."""
+    ended = run(manifest=GO_COPIER / "pipeline.toml")
+    assert ended.code == 0, ended.output
+    (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
+    coverage = {each["name"]: each["have"] for each in json.loads(verdict.read_text(encoding="utf-8"))["coverage"]}
+    assert coverage["faults_confirmed"] == 2
+    assert coverage["interrupted_copies"] >= 1, "the kills met open transactions"
     ended.left_nothing()

@@ -1,0 +1,32 @@
+"""A copier in Go, by the group transactions of franz-go: a third language, and a client of its own.
+
+The copier is `fixtures/pipelines/go_copier/main.go`, and its manifest is an example for a pipeline of your own.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.pipelines import KillInstance
+from chaos.schedule import Step
+from fixtures.pipelines.go_program import GO_COPIER
+from fixtures.pipelines.manifest import load
+from fixtures.workloads import PipelineWorkload
+from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, RunScenario, requirement
+from suites.pipelines.attacks import OUTPUT, PARTITIONS, PAUSED
+
+COPIER = PipelineWorkload(
+    partitions=PARTITIONS,
+    pipeline=load(GO_COPIER / "pipeline.toml"),
+)
+KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1) for _ in range(2))
+
+
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_go_copier_killed(run: RunScenario) -> None:
+    """A copier with franz-go's group transactions copies each input exactly once, however often it is killed."""
+    run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_go_copier_paused(run: RunScenario) -> None:
+    """A copier with franz-go that comes back after others took its partitions commits nothing that they copied."""
+    run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=PAUSED, floors=PIPELINE_FLOORS)
