@@ -14,7 +14,8 @@ from fixtures.clusters.docker.runtime import DockerRuntime
 from fixtures.clusters.errors import EngineUnavailableError, ImageError
 from fixtures.downloads.progress import Downloads
 from fixtures.errors import EnvironmentProblemError, ToolUnavailableError, UsageError, WheelError
-from fixtures.pipelines.streams.command import locked_releases
+from fixtures.pipelines.java_library import JavaLibrary
+from fixtures.pipelines.manifest import LIBRARIES
 from runner import environment
 from runner.config import Runtime
 
@@ -86,12 +87,15 @@ def test_the_cache_is_filled_for_images_where_they_can_be_built(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(Engine, "connect", connect)
     monkeypatch.setattr(fetch, "machine_report", lambda *_, **__: [])
-    fetches = ("fetch_release", "definition_jars", "fetch_streams", "fetch_toxiproxy", "fetch_java")
+    fetches = ("fetch_release", "definition_jars", "fetch_toxiproxy", "fetch_java")
     for name in ("check_machine", "find_java", *fetches):
         monkeypatch.setattr(fetch, name, remember(name))
+    programs: list[tuple[str, str, str]] = []
+    monkeypatch.setattr(JavaLibrary, "fetch", lambda library, *asked: programs.append((library.name, *asked[:2])))
     assert fetch.main([]) == 0
     assert fetched.count("find_java") == 1
     assert fetched.count("fetch_java") == answers
-    assert "fetch_streams" not in fetched
+    assert programs == []
     assert fetch.main(["--pipelines"]) == 0
-    assert fetched.count("fetch_streams") == len(locked_releases())
+    assert {name for name, *_ in programs} == {each.name for each in LIBRARIES.values()}
+    assert ("Kafka Streams", "3.9.2", "OrderCopy") in programs
