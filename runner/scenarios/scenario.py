@@ -67,6 +67,7 @@ PIPELINE_FLOORS = (
     Floor(name="copied_before", need=200),
     Floor(name="copied_after", need=200),
     Floor(name="interrupted_copies", need=1),
+    Floor(name="drained", need=1),
 )
 #: In each stage of an upgrade, kind of stage and placement, and across each roll. The shortest stage lasts 1 s, on a busy
 #: machine longer. The least number of transactions in one that was seen is 22. One producer waits in each roll.
