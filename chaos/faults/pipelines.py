@@ -42,7 +42,8 @@ class KillInstance:
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return "an instance of the pipeline killed (SIGKILL), in a transaction if it has some; succeeded by a new one"
+        when = f"{self.worked_s:g} s into a transaction" if self.worked_s else "in a transaction if it has some"
+        return f"an instance of the pipeline killed (SIGKILL), {when}; succeeded by a new one"
 
     def futility(self) -> str | None:
         """A killed instance always shows."""
