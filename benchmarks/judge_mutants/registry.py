@@ -13,6 +13,7 @@ from benchmarks.judge_mutants import (
     outcomes,
     reads,
     sequences,
+    states,
     transaction_log,
     without_log,
     writes,
@@ -30,6 +31,7 @@ MUTATORS: tuple[Mutator, ...] = (
     *without_log.MUTATORS,
     *transaction_log.MUTATORS,
     *nodes.MUTATORS,
+    *states.MUTATORS,
     *harmless.MUTATORS,
 )
 

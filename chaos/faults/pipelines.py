@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from chaos.arena import Arena
 from chaos.clients import ClientProcess
 from chaos.cluster import Cluster, Position
+from chaos.errors import InjectionError
 from chaos.faults.clients import killed, oldest
 from chaos.faults.fault import Injection
 from wire.values import TopicPartition
@@ -25,6 +26,8 @@ ROLE = "pipeline"
 OPEN_WITHIN_S = 3.0
 #: A look costs a request to each leader, 2 ms, and a transaction of a pipeline lasts 100 ms and more.
 LOOK_EVERY_S = 0.02
+#: A pipeline that keeps a state starts again in 5 to 15 s, and at a load of 20 in twice that; its transactions last seconds.
+WORK_WITHIN_S = 60.0
 #: Several transactions of the other instances.
 OWN_AFTER_S = 1.0
 #: With two instances every second attempt meets a transaction of the one that is stopped.
@@ -35,24 +38,31 @@ ATTEMPTS = 12
 class KillInstance:
     """Kill the oldest instance of a pipeline in a transaction, if it is ever in one; start a successor.
 
-    The proof is that it is gone, and the records of its open transaction.
+    With `worked_s` the kill waits first until an output's transaction has ended and the next one has been open for so long.
+    So an instance that was just started is killed in its first transaction if that lasts longer. The proof is that it is
+    gone, and the records of its open transaction.
     """
 
     output: str
     partitions: int
+    worked_s: float = 0.0
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return "an instance of the pipeline killed (SIGKILL), in a transaction if it has some; succeeded by a new one"
+        when = f"{self.worked_s:g} s into a transaction" if self.worked_s else "in a transaction if it has some"
+        return f"an instance of the pipeline killed (SIGKILL), {when}; succeeded by a new one"
 
     def futility(self) -> str | None:
         """A killed instance always shows."""
         return None
 
     def inject(self, arena: Arena) -> Injection:
-        """Stop it in a transaction, and kill it."""
-        victim = oldest(arena, ROLE)
-        waiting, _ = _stopped(arena, victim, _places(arena, self.output, self.partitions))
+        """Stop it in a transaction, and kill it. Raises InjectionError if a transaction is wanted that does not come."""
+        victim, places = oldest(arena, ROLE), _places(arena, self.output, self.partitions)
+        if self.worked_s:
+            _await_next_transaction(arena.cluster, places)
+            time.sleep(self.worked_s)
+        waiting, _ = _stopped(arena, victim, places)
         proof = (
             f"process {victim.process} died; {waiting} records of {self.output} waited for the end of its transaction"
         )
@@ -135,6 +145,20 @@ def _stopped(
             break
         arena.clients.resume(instance)
     return waiting, ends
+
+
+def _await_next_transaction(cluster: Cluster, places: tuple[TopicPartition, ...]) -> None:
+    """Wait until all that was open is decided in every partition, and other records are open."""
+    first = {at: ends.high_watermark for at, ends in cluster.positions(places).items()}
+    deadline = time.monotonic() + WORK_WITHIN_S
+    while True:
+        time.sleep(LOOK_EVERY_S)
+        found = cluster.positions(places)
+        decided = all(ends.last_stable_offset >= first[at] for at, ends in found.items())
+        if decided and any(ends.high_watermark > ends.last_stable_offset for ends in found.values()):
+            return
+        if time.monotonic() > deadline:
+            raise InjectionError(f"no transaction of the pipeline ended and another began within {WORK_WITHIN_S:.0f} s")
 
 
 def _await_open(cluster: Cluster, places: tuple[TopicPartition, ...]) -> bool:

@@ -57,8 +57,8 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
     ),
     (
         "Offsets with outputs",
-        "A consume-transform-produce application commits its input offsets together with its outputs.",
-        frozenset({Anomaly.OFFSET_WITHOUT_OUTPUT, Anomaly.OUTPUT_WITHOUT_OFFSET}),
+        "A consume-transform-produce application commits its input offsets and its state together with its outputs.",
+        frozenset({Anomaly.OFFSET_WITHOUT_OUTPUT, Anomaly.OUTPUT_WITHOUT_OFFSET, Anomaly.STATE_DIVERGENCE}),
     ),
     (
         "Coordination",

@@ -1,7 +1,7 @@
 """Runs the phases of a scenario, top-down.
 
     set up → start the workload → await steady → nemesis runs the schedule and heals → await recovery → after-window
-    → stop → await LSO = high watermark within its bound → fence → drain → capture
+    → drain the pipeline → stop → await LSO = high watermark within its bound → fence → drain → capture
 
 Log lines, the timeline and error messages use the name of each phase, and each phase leaves an entry in the history.
 Nothing is judged here: a run ends with evidence on disk, and the judge reads nothing else. After any error faults are
@@ -38,6 +38,9 @@ AFTER_WINDOW_WITHIN_S = 60.0
 ACKNOWLEDGED_PER_COUNTED = 1.1
 #: A client ends its operation in flight within its own deadline (15 s), then closes.
 STOP_WITHIN_S = 30.0
+#: A pipeline with topics of its own works on them. It may have to start again first, and wait for the timeout of the
+#: transaction (10 s) of an instance that was killed.
+PIPELINE_DRAINS_WITHIN_S = 90.0
 #: Observers read the remaining records, a few thousand.
 DRAIN_WITHIN_S = 30.0
 
@@ -149,7 +152,10 @@ def inject_faults(scenario_run: ScenarioRun) -> None:
 
 
 def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
-    """End the writers, wait until readers are not held back, fence, and let the observers read to the end."""
+    """Let a pipeline empty its own topics, end the writers, wait until readers are not held back, fence, drain."""
+    if scenario_run.experiment().pipeline is not None:
+        with scenario_run.phase("drain the pipeline"):
+            scenario_run.drain_pipeline(feeder_within_s=STOP_WITHIN_S, timeout_s=PIPELINE_DRAINS_WITHIN_S)
     with scenario_run.phase("stop"):
         scenario_run.workload.stop(timeout_s=STOP_WITHIN_S)
     with scenario_run.phase("await LSO = high watermark"):

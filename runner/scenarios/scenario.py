@@ -67,6 +67,7 @@ PIPELINE_FLOORS = (
     Floor(name="copied_before", need=200),
     Floor(name="copied_after", need=200),
     Floor(name="interrupted_copies", need=1),
+    Floor(name="drained", need=1),
 )
 #: Faults that a pipeline may outlive without an abort.
 BROKEN_FLOORS = tuple(each for each in PIPELINE_FLOORS if each.name != "interrupted_copies")

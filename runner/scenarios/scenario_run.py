@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
 
 LOG = logging.getLogger(__name__)
+#: A look costs a few requests, and a pipeline commits once or more in a second.
+DRAIN_LOOK_EVERY_S = 0.5
 
 
 class ScenarioRun:
@@ -67,6 +70,7 @@ class ScenarioRun:
         self._quiescence: Quiescence | None = None
         self._log_reader: TransactionLogReader | None = None
         self._features: dict[str, int] = {}
+        self._undrained = False
 
     @property
     def recorder(self) -> Recorder:
@@ -152,6 +156,28 @@ class ScenarioRun:
         with self.workload.eased():
             await_healthy(self.cluster, timeout_s=timeout_s, idle=False)
 
+    def drain_pipeline(self, *, feeder_within_s: float, timeout_s: float) -> None:
+        """Let a pipeline that reads topics of its own work on until nothing is left in them; then it can be stopped.
+
+        Its inputs are committed before their outputs are there, so a pipeline that does not get there in time could not be
+        told from one that loses inputs: its copies are not judged, and the floor `drained` is not met. Limit: an offset
+        that never passes the markers at the end of a topic counts as work that is left.
+        """
+        group = self.scenario.workload.group(self.run)
+        if group is None or not (own := self.quiescence.own_topics(group, [topic.name for topic in self.topics()])):
+            return
+        self.workload.stop_feeding(feeder_within_s)
+        read = (*own, *(topic.name for topic in self.topics() if topic.role is TopicRole.INPUT))
+        deadline = time.monotonic() + timeout_s
+        while left := self.quiescence.unread(group, read):
+            if time.monotonic() > deadline:
+                self._undrained = True
+                self.tell(
+                    f"the pipeline is not at the end of {', '.join(read)}: {left} offsets left after {timeout_s:.0f} s"
+                )
+                return
+            time.sleep(DRAIN_LOOK_EVERY_S)
+
     def settle(self, *, before_fencing: bool) -> None:
         """Wait for LSO = high watermark within its bound, and record for each partition whether it was reached."""
         timeout_s = self.scenario.workload.transaction_timeout_s if before_fencing else 0.0
@@ -212,13 +238,14 @@ class ScenarioRun:
         }
 
     def clear(self) -> None:
-        """Delete the topics: a transaction that hangs must not fail the next scenario, and brokers restart faster.
+        """Delete the topics, and those that a pipeline made.
 
-        Topics stay when the user keeps the brokers' data. The next health check judges a topic that cannot be deleted.
+        A transaction that hangs must not fail the next scenario, and brokers restart faster. Topics stay when the user keeps
+        the brokers' data. The next health check judges a topic that cannot be deleted.
         """
         if self._quiescence is not None and not self.lane.config.keep:
             with suppress(WireError):
-                self._quiescence.delete_topics(self.topics())
+                self._quiescence.delete_topics(f"{self.run}-")
 
     def close(self) -> None:
         """End clients, heal links, seal the evidence. Parts that are already gone are no error.
@@ -286,7 +313,7 @@ class ScenarioRun:
     def experiment(self) -> Experiment:
         """The description of the run, with the protocols that clients speak once they are known."""
         spoken = {} if self._workload is None else self._workload.spoken
-        return description.experiment_of(
+        described = description.experiment_of(
             self.scenario,
             self.lane,
             run=self.run,
@@ -294,6 +321,7 @@ class ScenarioRun:
             cluster=self.spec(),
             versions=description.versions_of(spoken=spoken, features=self._features),
         )
+        return replace(described, fan_out=None) if self._undrained else described
 
     def write_experiment(self) -> None:
         """Write the description of the run, for the judge and for people."""

@@ -1,7 +1,12 @@
-"""Kafka Streams: a stateless topology, with each of its two guarantees.
+"""Kafka Streams: a stateless topology with each of its two guarantees, and one that counts by key in a persistent store.
 
-The application is `fixtures/pipelines/streams/OrderCopy.java`. Its transactional id is new at every start, so nothing
-fences the transaction of an instance that was killed: it ends by its timeout, and readers wait as long.
+The stateless application is `fixtures/pipelines/streams/OrderCopy.java`. Its transactional id is new at every start, so
+nothing fences the transaction of an instance that was killed: it ends by its timeout, and readers wait as long.
+
+The other one is `OrderCount.java`, with a repartition topic and a changelog. An instance of 4.2.1 that was killed trusts the
+checkpoint of its last restoration, and so a state that was written in a transaction which is then aborted (KAFKA-20685). The
+rest of the changelog writes every key again that was committed after the checkpoint. So the bug shows if an instance is
+killed, restores its state, and is killed again in the first transaction after that.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from runner.scenarios.scenario import (
     requirement,
 )
 from suites.pipelines.attacks import BROKERS_CRASH, OUTPUT, PARTITIONS, PAUSED
+from verification.vocabulary.experiment import Floor
 
 NEWEST = "4.3.1"
 #: Longer than the transaction timeout (10 s), so that the second kill meets an instance that works again.
@@ -40,6 +46,23 @@ def order_copy(guarantee: str, *, commit_ms: int) -> PipelineWorkload:
 
 
 EXACTLY_ONCE = order_copy("exactly_once_v2", commit_ms=200)
+#: An instance that starts again is killed in its first transaction, two of its five seconds in.
+KILLS_IN_A_TRANSACTION = tuple(
+    Step(fault=KillInstance(OUTPUT, PARTITIONS, worked_s=2), after_s=1, hold_s=1) for _ in range(3)
+)
+
+
+def order_count(version: str) -> PipelineWorkload:
+    """One instance that counts, so that each kill strikes the whole state."""
+    pipeline = Pipeline(
+        name=f"kafka-streams-{version}-count",
+        command=(f"{{kafka-streams {version} OrderCount}}",),
+        directory=Path(__file__).parents[2],
+        environment={"ONCEPROOF_GUARANTEE": "exactly_once_v2", "ONCEPROOF_COMMIT_MS": "5000"},
+        shape="counted",
+        instances=1,
+    )
+    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
@@ -68,4 +91,26 @@ def test_streams_at_least_once(run: RunScenario) -> None:
         workload=order_copy("at_least_once", commit_ms=2000),
         schedule=KILLS,
         floors=STRUCK,
+    )
+
+
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_streams_count_exactly_once(run: RunScenario) -> None:
+    """Kafka Streams with exactly_once_v2 counts each input exactly once, however often it restores its state."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count(NEWEST),
+        schedule=KILLS_IN_A_TRANSACTION,
+        floors=PIPELINE_FLOORS,
+    )
+
+
+@convict("state-divergence")
+def test_streams_count_aborted_inputs(run: RunScenario) -> None:
+    """Kafka Streams 4.2.1 with exactly_once_v2 counts inputs of an aborted transaction once more (KAFKA-20685)."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count("4.2.1"),
+        schedule=KILLS_IN_A_TRANSACTION,
+        floors=(*STRUCK, Floor(name="copied_before", need=200), Floor(name="drained", need=1)),
     )

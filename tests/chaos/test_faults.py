@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
@@ -10,7 +11,7 @@ import pytest
 
 import chaos.faults
 from chaos.clients import SyncPoint
-from chaos.cluster import BrokerId, Site
+from chaos.cluster import BrokerId, Position, Site
 from chaos.errors import FutileFaultError, InjectionError, UnresolvedTargetError
 from chaos.faults import zombies
 from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
@@ -20,7 +21,8 @@ from chaos.faults.fault import Fault
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
-from chaos.faults.pipelines import KillInstance, PauseInstance
+from chaos.faults.pipelines import LOOK_EVERY_S as PIPELINE_LOOK_EVERY_S
+from chaos.faults.pipelines import OWN_AFTER_S, KillInstance, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.frames import Cut, FrameFilter, Respond
@@ -40,6 +42,7 @@ from tests.support.fake_cluster import FakeClients, FakeCluster, arena
 from verification.coverage import coverage
 from verification.vocabulary.history import FaultRecord
 from wire.codes import ErrorCode
+from wire.values import TopicPartition
 
 LEADER = LeaderOf("billing-events", 0)
 APP = Site("app")
@@ -317,3 +320,48 @@ def test_what_a_fault_felled_before_it_failed_is_put_right() -> None:
     assert record.error == "InjectionError: the second one will not fall"
     assert isinstance(on.clients, FakeClients)
     assert healed(cluster, on.clients)
+
+
+def test_an_instance_is_killed_in_a_transaction_that_it_began_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kill waits for the end of the transaction before, for the next one, and for as long as it is told."""
+    slept: list[float] = []
+    monkeypatch.setattr("chaos.faults.pipelines.time.sleep", slept.append)
+    looks = iter([(5, 9), (5, 9), (8, 12), (10, 10), (10, 12), *[(10, 40)] * 3])
+    monkeypatch.setattr(FakeCluster, "positions", showing(looks))
+    injection = KillInstance("billing-events", 1, worked_s=2).inject(arena())
+    assert slept == [*[PIPELINE_LOOK_EVERY_S] * 4, 2, OWN_AFTER_S]
+    assert "30 records of billing-events waited" in str(injection.confirm())
+
+
+def test_an_instance_that_works_on_nothing_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill that met no transaction would be no attack."""
+    monkeypatch.setattr("chaos.faults.pipelines.WORK_WITHIN_S", 0.0)
+    with pytest.raises(InjectionError, match="no transaction of the pipeline ended"):
+        KillInstance("billing-events", 1, worked_s=2).inject(arena())
+
+
+def test_an_instance_is_stopped_again_while_the_open_transaction_is_another_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Records that are decided while it is stopped are not its own. Those that wait a second later are."""
+    slept: list[float] = []
+    monkeypatch.setattr("chaos.faults.pipelines.time.sleep", slept.append)
+    # Open, stopped, a second later; twice.
+    looks = iter([(5, 9), (5, 9), (10, 12), (10, 12), (10, 14), (10, 17)])
+    monkeypatch.setattr(FakeCluster, "positions", showing(looks))
+    on = arena()
+    injection = KillInstance("billing-events", 1).inject(on)
+    assert slept == [OWN_AFTER_S] * 2
+    assert "7 records of billing-events waited" in str(injection.confirm())
+    assert isinstance(on.clients, FakeClients)
+    assert not on.clients.stopped
+
+
+def showing(looks: Iterator[tuple[int, int]]) -> Callable[..., dict[TopicPartition, Position]]:
+    """Positions whose last stable offset and high watermark are those of the next look."""
+
+    def positions(_: FakeCluster, places: tuple[TopicPartition, ...]) -> dict[TopicPartition, Position]:
+        stable, high = next(looks)
+        return dict.fromkeys(places, Position(leader=1, high_watermark=high, last_stable_offset=stable))
+
+    return positions

@@ -69,3 +69,10 @@ def test_an_interrupted_copy_is_an_abort_of_the_pipeline(process: int | None, co
     run = piped(fault(3, 5))
     run = replace(run, capture_reader=Log(), experiment=replace(run.experiment, pipeline=process))  # type: ignore[arg-type]
     assert pipeline_measures.interrupted_copies(run) == count
+
+
+@pytest.mark.parametrize(("fan_out", "count"), [(1, 1), (None, 0)])
+def test_a_pipeline_that_was_stopped_early_is_not_drained(fan_out: int | None, count: int) -> None:
+    """Then nothing says how many outputs each input must have."""
+    run = piped(fault(3, 5))
+    assert pipeline_measures.drained(replace(run, experiment=replace(run.experiment, fan_out=fan_out))) == count

@@ -115,7 +115,7 @@ COVERED = {
     "COORD-11": "hung-transaction stuck-lso torn-transaction",
     "COORD-13": "hung-transaction stuck-lso torn-transaction",
     "EXP-01": "stuck-lso hung-transaction",
-    "GRP-04": "offset-without-output output-without-offset duplicate",
+    "GRP-04": "offset-without-output output-without-offset duplicate state-divergence",
     "GRP-19": "offset-without-output output-without-offset duplicate",
     "REC-03": "lost-write duplicate inconsistent-offset",
     "REC-04": "lost-write duplicate inconsistent-offset",
@@ -224,8 +224,8 @@ def test_documented_weaknesses_are_limitations() -> None:
 
 
 def test_severities_rank_all_anomalies() -> None:
-    """Severities are the ranks 1 to 20, loss before standstill, and each definition is one sentence."""
-    assert sorted(map(severity, Anomaly)) == list(range(1, 21))
+    """Severities are the ranks 1 to 21, loss before standstill, and each definition is one sentence."""
+    assert sorted(map(severity, Anomaly)) == list(range(1, 22))
     assert severity(Anomaly.LOST_WRITE) < severity(Anomaly.DUPLICATE) < severity(Anomaly.STUCK_LSO)
     for defined in DEFINITIONS.values():
         for sentence in (defined.definition, defined.why_illegal):

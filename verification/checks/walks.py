@@ -1,4 +1,4 @@
-"""The checks without dataframes: those of the transaction log, and `lost-node`.
+"""The checks without dataframes: those of the transaction log, `lost-node` and `state-divergence`.
 
 They walk over few rows, in Spark's driver, and cost no job. `verification.evidence.lost_nodes` says for which lost nodes a
 release is to blame.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from verification.checks.states import state_divergence
 from verification.checks.transaction_log import illegal_transitions, late_completions, refused_producers
 from verification.evidence.lost_nodes import described, excuse
 from verification.vocabulary.anomalies import Anomaly
@@ -42,4 +43,5 @@ WALKS: Mapping[str, RowWalk] = {
     "late-completion": RowWalk("transaction_log", late_completions),
     "refused-producer": RowWalk("transaction_log", refused_producers),
     "lost-node": RowWalk("lost_nodes", lost_nodes),
+    "state-divergence": RowWalk("counts", state_divergence),
 }

@@ -245,6 +245,9 @@ MEASURES: dict[str, Measure] = {
     "copied_after": Measure(
         count=pipeline_measures.copied_after, text="offsets of outputs decided after the last fault was healed"
     ),
+    "drained": Measure(
+        count=pipeline_measures.drained, text="pipelines that worked on everything before they were stopped"
+    ),
     "interrupted_copies": Measure(
         count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"
     ),

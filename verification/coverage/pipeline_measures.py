@@ -46,3 +46,8 @@ def interrupted_copies(evidence: RunEvidence) -> int:
     process = evidence.experiment.pipeline
     rows = () if process is None else evidence.capture_reader.producer_rows(process, 0)
     return sum(1 for row in rows if row[3] == "abort")
+
+
+def drained(evidence: RunEvidence) -> int:
+    """1 if the copies can be judged: a pipeline that still had work in topics of its own leaves no claim on its outputs."""
+    return int(evidence.experiment.fan_out is not None)

@@ -139,7 +139,11 @@ def small_rows(run: RunEvidence) -> Rows:
 
 def walked_rows(run: RunEvidence) -> Rows:
     """The rows of the checks without dataframes."""
-    return {"transaction_log": transaction_log_rows.rows(run), "lost_nodes": lost_nodes.rows(run)}
+    return {
+        "transaction_log": transaction_log_rows.rows(run),
+        "lost_nodes": lost_nodes.rows(run),
+        "counts": list(run.counts),
+    }
 
 
 def _json_lines(path: Path) -> Iterator[Any]:

@@ -13,6 +13,7 @@ One scenario's directory:
     captures.json                      ends, group offsets, coordinator states at quiescence
                                        (`verification.vocabulary.quiescent_state`)
     transaction_log.jsonl.gz           records of `__transaction_state` (`verification.evidence.transaction_log_file`)
+    counts.jsonl.gz                    keys and counts of outputs that count (`verification.evidence.counts_file`)
     log/ uncommitted/ committed/       Parquet, schemas in `verification.sources.schema`
     brokers/broker-<i>.log
     findings/<anomaly>/                every violation with its records
@@ -39,6 +40,7 @@ CONTENTS = (
     ("verdicts.json", "the judgement"),
     ("captures.json", "ends and coordinator states at quiescence"),
     ("transaction_log.jsonl.gz", "records of __transaction_state"),
+    ("counts.jsonl.gz", "keys and running counts of the outputs of a pipeline that counts"),
     ("acks", "each record's acknowledgement"),
     ("observations", "records that live observers received"),
     ("log", "every record and control record by offset, Parquet"),
@@ -93,6 +95,11 @@ class RunDirectory:
     def transaction_log(self) -> Path:
         """transaction_log.jsonl.gz."""
         return self.root / "transaction_log.jsonl.gz"
+
+    @property
+    def counts(self) -> Path:
+        """counts.jsonl.gz."""
+        return self.root / "counts.jsonl.gz"
 
     @property
     def log(self) -> Path:

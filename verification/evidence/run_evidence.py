@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from verification.evidence import history_file, transaction_log_file
+from verification.evidence import counts_file, history_file, transaction_log_file
 from verification.evidence.assumptions import check_clock, check_polls, check_topics, log_starts
 from verification.evidence.capture_reader import CaptureReader, LocalCaptureReader
 from verification.evidence.history_file import UnfitHistoryError
+from verification.evidence.row_types import Row
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.transaction_log_file import TransactionLog
 from verification.vocabulary import experiment as experiment_file
@@ -45,7 +46,8 @@ Read = TypeVar("Read")
 class RunEvidence:
     """One run whose files are all there. `acks` maps processes, `observations` observers to their files.
 
-    `transaction_log` is None in evidence without one: the records of coordinators are then unknown.
+    `transaction_log` is None in evidence without one: the records of coordinators are then unknown. `counts` are the rows
+    of `counts_file`.
     """
 
     directory: RunDirectory
@@ -56,6 +58,7 @@ class RunEvidence:
     acks: dict[int, Path]
     observations: dict[str, Path]
     transaction_log: TransactionLog | None = None
+    counts: tuple[Row, ...] = ()
 
     @property
     def run(self) -> str:
@@ -216,6 +219,7 @@ def read_run(directory: RunDirectory, capture_reader: CaptureReader | None = Non
         acks=_acks(directory.acks, history, log_starts(experiment, captures)),
         observations=_observations(directory.observations, experiment),
         transaction_log=log,
+        counts=counts_file.read(directory.counts, experiment),
     )
 
 

@@ -14,7 +14,8 @@ first rule that matches attributes a violation to an anomaly that was found in t
 4. `inconsistent-offset` and `poll-skip` of a record of a torn transaction: to `torn-transaction`.
 5. `poll-skip` at a place that is `hidden-committed`: to that.
 6. `aborted-read` of an operation that is a `zombie-write`: to that.
-7. `broken-sequence` of a process, if another finding says which record of the process in the same partition is missing,
+7. `state-divergence` at a place that is a `duplicate`: to that.
+8. `broken-sequence` of a process, if another finding says which record of the process in the same partition is missing,
    duplicated, late or out of order: to the worst of `lost-write`, `torn-transaction`, `inconsistent-offset`,
    `duplicate`, `reordered-write` and `hung-transaction`. A finding without a place explains any partition. So does a
    `phantom-record`, which may have come from any. A `zombie-write` of any process in the partition explains it too,
@@ -24,7 +25,7 @@ The other anomalies name the record and what was promised about it. A sequence n
 sequence is a finding of its own only if nothing else shows the defect: if the records were neither promised nor
 delivered, or if a leader accepted a wrong number.
 
-Limit: rules 3 and 7 are generous. In a run that lost records, another defect in the same partition (by rule 3: further
+Limit: rules 3 and 8 are generous. In a run that lost records, another defect in the same partition (by rule 3: further
 up) counts as a consequence. The run fails anyway, and every violation stays in `findings/`.
 """
 
@@ -46,6 +47,7 @@ class _Context:
         self.found = frozenset(each.anomaly for each in violations if each.cause is None)
         self.phantoms = {each.place for each in of(Anomaly.PHANTOM_RECORD)}
         self.hidden = {each.place for each in of(Anomaly.HIDDEN_COMMITTED)}
+        self.doubled = {each.place for each in of(Anomaly.DUPLICATE)}
         self.zombies = {each.operation_key for each in of(Anomaly.ZOMBIE_WRITE)}
         self.torn = {each.operation_key for each in of(Anomaly.TORN_TRANSACTION)}
         self.lost_from = _lowest(each.place for each in of(Anomaly.LOST_WRITE) if each.place not in self.phantoms)
@@ -113,7 +115,12 @@ def _zombie(violation: RawViolation, context: _Context) -> Anomaly | None:
     return Anomaly.ZOMBIE_WRITE if read else None
 
 
-#: The rules 1 to 6 of the module's docstring, in that order.
+def _counted_again(violation: RawViolation, context: _Context) -> Anomaly | None:
+    again = violation.anomaly is Anomaly.STATE_DIVERGENCE and violation.place in context.doubled
+    return Anomaly.DUPLICATE if again else None
+
+
+#: The rules 1 to 7 of the module's docstring, in that order.
 RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
     _standing_lso,
     _phantom,
@@ -121,6 +128,7 @@ RULES: tuple[Callable[[RawViolation, _Context], Anomaly | None], ...] = (
     _torn,
     _hidden,
     _zombie,
+    _counted_again,
 )
 
 

@@ -9,6 +9,7 @@ the same evidence gives the same witness:
 * other copies of the same record, or of the same input;
 * of a torn transaction, one visible record and one that is not visible;
 * where an order or a numbering is broken, the neighbour that contradicts it; for a wrong step, the step before it;
+* where outputs do not count on, the output of the key before it;
 * for every record in a transaction, the next control record of its producer in the partition;
 * the operations of all these, and for a zombie the initialisation that superseded it.
 """
@@ -16,9 +17,10 @@ the same evidence gives the same witness:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from verification.checks import transaction_log
+from verification.checks import states, transaction_log
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly
 from verification.vocabulary.history import Action, Operation, Outcome
@@ -90,15 +92,16 @@ def _decider(row: Row, rows: Iterable[Row]) -> Iterator[Row]:
     yield from list(later)[:1]
 
 
-def chosen(violation: RawViolation, rows: Iterable[Row]) -> list[Row]:
-    """The rows that belong to a violation's witness, in order of place."""
+def chosen(violation: RawViolation, rows: Iterable[Row], also: Iterable[Row] = ()) -> list[Row]:
+    """The rows that belong to a violation's witness, and those of `also`, in order of place."""
     every = sorted(rows, key=place_of)
     picked: dict[Place, Row] = {}
     if violation.place is not None:
         topic_index, partition, offset = violation.place
         empty = {"topic_index": topic_index, "partition": partition, "offset": offset}
         picked[violation.place] = next((row for row in every if place_of(row) == violation.place), empty)
-    for row in (*_same_operation(violation, every), *_same_input(violation, every), *_neighbour(violation, every)):
+    by_rule = (_same_operation(violation, every), _same_input(violation, every), _neighbour(violation, every))
+    for row in chain(*by_rule, also):
         picked.setdefault(place_of(row), row)
     for row in list(picked.values()):
         for each in _decider(row, every):
@@ -172,12 +175,21 @@ def _operations(evidence: RunEvidence, keys: Iterable[OperationKey]) -> Iterator
             )
 
 
+def _counted_before(evidence: RunEvidence, violation: RawViolation, rows: Iterable[Row]) -> Iterator[Row]:
+    """The output of the key before one that does not count on: it may be far from the place of the violation."""
+    counted = violation.anomaly is Anomaly.STATE_DIVERGENCE and states.before(evidence.counts, violation.place)
+    if counted:
+        near = next((row for row in rows if place_of(row) == place_of(counted)), NOTHING)
+        # It was received by the reader of the committed capture, whose rows far away were not looked up.
+        yield {**counted, "in_log": True, "outcome": "commit", "committed": 1, **near}
+
+
 def witness(evidence: RunEvidence, violation: RawViolation, rows: Iterable[Row]) -> Witness:
     """The witness of a violation, from the places around it."""
     if violation.topic_index == TOPIC_INDEX:
         # No reader receives the transaction log, so it has no places. The witness shows the records of its own file.
         rows = [{**row, "in_log": True} for row in transaction_log.surroundings(evidence, [violation])]
-    places = chosen(violation, rows)
+    places = chosen(violation, rows, _counted_before(evidence, violation, rows))
     keys = {(row.get("process"), row.get("operation")) for row in places}
     keys |= {violation.operation_key or (None, None), _successor(evidence, violation) or (None, None)}
     known = [(process, operation) for process, operation in keys if process is not None and operation is not None]

@@ -6,7 +6,8 @@ for ever. `wire` reads `log/`, librdkafka the other two, so that no single reade
 
 The code of the readers goes to the workers (`worker_code`). The message definitions for the log's reader go in its
 options, so that no worker needs a kafka-clients jar. Workers must share with this process the directory that they write
-to. Outputs of a pipeline become copies once they are written (`verification.evidence.references`).
+to. Outputs of a pipeline become copies once they are written (`verification.evidence.references`). Outputs that count
+are read once more, up to the same ends, into `counts.jsonl.gz` (`verification.sources.counts`).
 """
 
 from __future__ import annotations
@@ -98,6 +99,8 @@ def capture(
 ) -> None:
     """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`, and then `captures.json`.
 
+    Topics of the shape `counted` also get `counts.jsonl.gz`.
+
     `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars
     of this machine, newest first; `settings` go to librdkafka unchanged, and the log's
     reader uses those about security. A run whose subject writes no control records (`has_log` false) has only `committed/`.
@@ -132,9 +135,21 @@ def capture(
     for (_, folder, _), future in zip(jobs, futures, strict=True):
         if (error := future.exception()) is not None:
             raise CaptureError(f"{folder.name} could not be captured: {_sentence(error)}") from error
+    _write_counts(directory, experiment, committed)
     references.resolve(directory, experiment, row_group_rows=ROW_GROUP_ROWS)
     held = LocalCaptureReader(directory)
     replace(captures, rows={folder.name: held.count(folder.name) for _, folder, _ in jobs}).write(directory.captures)
+
+
+def _write_counts(directory: RunDirectory, experiment: Experiment, options: Mapping[str, str]) -> None:
+    """Write `counts.jsonl.gz` if a topic counts; `options` are those of the reader of `committed/`."""
+    from verification.evidence import counts_file
+    from verification.sources.counts import counts
+    from verification.sources.ranges import decode, encode
+
+    if counted := counts_file.places(experiment):
+        ranges = [each for each in decode(options["ranges"]) if (each.topic_index, each.partition) in counted]
+        counts_file.write(directory.counts, counts({**options, "ranges": encode(ranges), "tasks": "1"}))
 
 
 def _sentence(error: BaseException) -> str:

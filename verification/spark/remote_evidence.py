@@ -42,6 +42,7 @@ COPIED = frozenset(
         "history.jsonl",
         "captures.json",
         "transaction_log.jsonl.gz",
+        "counts.jsonl.gz",
         "acks",
         "observations",
     }

@@ -1,4 +1,4 @@
-"""The twenty anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
+"""The twenty-one anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
 the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong. It
@@ -29,6 +29,7 @@ class Anomaly(StrEnum):
     HIDDEN_COMMITTED = "hidden-committed"
     ZOMBIE_WRITE = "zombie-write"
     OFFSET_WITHOUT_OUTPUT = "offset-without-output"
+    STATE_DIVERGENCE = "state-divergence"
     DUPLICATE = "duplicate"
     OUTPUT_WITHOUT_OFFSET = "output-without-offset"
     EARLY_READ = "early-read"
@@ -103,6 +104,12 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "A copier's committed input offset covers an input record whose output is not committed.",
         "Offsets and outputs commit in one transaction; an offset that runs ahead makes the copier skip its input.",
         "",
+    ),
+    Anomaly.STATE_DIVERGENCE: (
+        "A committed output of a pipeline that counts its inputs by key has no count, or not the count of the output of its"
+        " key before it plus one, or the key was in another partition before.",
+        "The state of an exactly-once pipeline reflects each input once, so the outputs of a key count 1, 2, 3 and so on.",
+        "An output that is a duplicate is reported only as such.",
     ),
     Anomaly.DUPLICATE: (
         "One record identity is found at two offsets that both count as committed.",

@@ -20,6 +20,9 @@ FORMAT = 1
 FEATURE = "feature "
 #: The references that are known: none, and a value that begins with the identity of its input.
 REFERENCES = ("", "value")
+#: The shape of an output that also says how many inputs of its key there were: a key and a running count.
+COUNTED = "counted"
+SHAPES = ("each", COUNTED)
 
 
 class IsolationLevel(StrEnum):
@@ -41,6 +44,7 @@ class ExperimentTopic:
     """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities.
 
     `reference` says how a record names its input where a program wrote it that knows no identities (`REFERENCES`).
+    `shape` says what the outputs of such a program are (`SHAPES`): one for each input, or that with a running count.
     """
 
     name: str
@@ -49,6 +53,7 @@ class ExperimentTopic:
     min_in_sync: Int64
     role: TopicRole = TopicRole.OUTPUT
     reference: str = ""
+    shape: str = "each"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +80,7 @@ class Experiment:
     `survival_claimed`: nothing in the schedule may end a transactional producer for good.
     `group` and `fan_out` describe copies: the consumer group, and how many outputs each input must have.
     `pipeline` is the process whose operation 0 stands for all outputs of topics with a reference
-    (`verification.evidence.references`). Raises ValueError for references that cannot be resolved.
+    (`verification.evidence.references`). Raises ValueError for references that cannot be resolved, and for a wrong shape.
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
     `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
     the answers to producers, without a log.
@@ -114,7 +119,7 @@ class Experiment:
     configuration: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse references that cannot be resolved."""
+        """Refuse references that cannot be resolved, and shapes that cannot be judged."""
         inputs = sum(topic.role is TopicRole.INPUT for topic in self.topics)
         for topic in self.topics:
             if topic.reference not in REFERENCES:
@@ -124,6 +129,10 @@ class Experiment:
                 raise ValueError(
                     f"topic {topic.name} has a reference, which only an output may have, in a run with a log, a pipeline"
                     " and exactly one input topic"
+                )
+            if topic.shape not in SHAPES or (topic.shape == COUNTED and not topic.reference):
+                raise ValueError(
+                    f"topic {topic.name} has the shape {topic.shape!r}, which is not known or needs a reference"
                 )
 
     @property

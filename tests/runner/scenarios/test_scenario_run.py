@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,7 @@ from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.evidence.run_directory import RunDirectory
+from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import LostNode
 
 
@@ -111,3 +114,52 @@ def test_the_first_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DriverSilentError, match="driver 3") as broken:
         run_scenario(scenario_run)
     assert broken.value.__notes__ == ["closing: links are not healed after 30 s"]
+
+
+class Draining:
+    """A group that reads a topic of its own, in which so much is left at each look."""
+
+    def __init__(self, *left: int, own: tuple[str, ...] = ("group-by-key-repartition",)) -> None:
+        self.left, self.own, self.asked = list(left), own, []  # type: ignore[var-annotated]
+
+    def own_topics(self, group: str, given: Iterable[str]) -> tuple[str, ...]:
+        assert (group, [*given]) == ("group", ["out", "in"])
+        return self.own
+
+    def unread(self, group: str, topics: Iterable[str]) -> int:
+        self.asked.append((group, *topics))
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+def drained(quiescence: Draining, *, timeout_s: float = 60.0) -> tuple[bool, list[str]]:
+    """Whether the copies of a pipeline can be judged, and what was done."""
+    done: list[str] = []
+    scenario_run: Any = ScenarioRun.__new__(ScenarioRun)
+    scenario_run._quiescence, scenario_run.run, scenario_run._undrained = quiescence, "run", False
+    scenario_run.scenario = SimpleNamespace(workload=SimpleNamespace(group=lambda _: "group"))
+    outputs = ExperimentTopic(name="out", partitions=1, replication=1, min_in_sync=1)
+    scenario_run.topics = lambda: (outputs, replace(outputs, name="in", role=TopicRole.INPUT))
+    scenario_run.workload = SimpleNamespace(stop_feeding=lambda _: done.append("fed"))
+    scenario_run.tell = done.append
+    scenario_run.drain_pipeline(feeder_within_s=1.0, timeout_s=timeout_s)
+    return not scenario_run._undrained, done
+
+
+def test_a_pipeline_empties_its_own_topics_once_nothing_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is at the end of its input and of its own topic before it is stopped."""
+    monkeypatch.setattr("runner.scenarios.scenario_run.DRAIN_LOOK_EVERY_S", 0.0)
+    quiescence = Draining(30, 4, 0)
+    assert drained(quiescence) == (True, ["fed"])
+    assert quiescence.asked == [("group", "group-by-key-repartition", "in")] * 3
+
+
+def test_a_pipeline_that_reads_its_input_alone_is_not_waited_for() -> None:
+    """Its offsets and its outputs agree whenever it is stopped."""
+    assert drained(Draining(9, own=())) == (True, [])
+
+
+def test_a_pipeline_that_is_not_empty_in_time_is_not_judged_by_its_copies() -> None:
+    """What it had not yet worked on would look lost."""
+    judged, done = drained(Draining(9), timeout_s=0.0)
+    assert not judged
+    assert "9 offsets left" in done[-1]

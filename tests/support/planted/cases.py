@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.planted import coordinating, copies, nodes, reads, sequences, stability, writes
+from tests.support.planted import coordinating, copies, counts, nodes, reads, sequences, stability, writes
 from tests.support.planted.busy import Case, Found
 from tests.support.planted.files import write
 from tests.support.planted.histories import Plant
@@ -76,6 +76,13 @@ CASES: dict[str, Case] = {
         sequences.numbers_unknown,
         sequences.number_after_a_marker,
         sequences.numbers_of_a_long_run,
+        counts.counted,
+        counts.counts_jump,
+        counts.counts_again,
+        counts.counts_from_two,
+        counts.without_count,
+        counts.key_in_two_partitions,
+        counts.counted_twice,
     )
 }
 

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.planted.histories import Plant
+from verification.evidence import counts_file, transaction_log_file
 from verification.evidence import history_file as histories
-from verification.evidence import transaction_log_file
 from verification.evidence.columns import CAPTURED, TYPES
+from verification.evidence.counts_file import PartitionCounts
 from verification.evidence.row_types import Row
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import Experiment
@@ -113,6 +114,15 @@ def _captures(plant: Plant) -> QuiescentState:
     )
 
 
+def _counts(plant: Plant) -> Iterable[PartitionCounts]:
+    for topic_index, partition in sorted(counts_file.places(plant.experiment)):
+        here = [
+            row for row in plant.rows["counts"] if (row["topic_index"], row["partition"]) == (topic_index, partition)
+        ]
+        counted = tuple((row["offset"], row["key"], row["count"]) for row in here)
+        yield PartitionCounts(topic_index=topic_index, partition=partition, counts=counted)
+
+
 def _captured(plant: Plant) -> Iterable[str]:
     return CAPTURED if plant.experiment.has_log else ("committed",)
 
@@ -141,6 +151,8 @@ def write(plant: Plant, root: Path) -> RunDirectory:
     _captures(plant).write(directory.captures)
     for row in plant.rows.get("transaction_log", ()):
         transaction_log_file.write(directory.transaction_log, row["log"])
+    if plant.rows.get("counts"):
+        counts_file.write(directory.counts, _counts(plant))
     _acks(plant, directory)
     _observations(plant, directory)
     for name in _captured(plant):

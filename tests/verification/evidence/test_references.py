@@ -22,6 +22,7 @@ from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
 from verification.reference import judge_rows
+from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment, TopicRole, UnfitExperimentError, read
 
 if TYPE_CHECKING:
@@ -143,6 +144,13 @@ def test_the_reference_judge_finds_what_is_wrong(case: Any, tmp_path: Path) -> N
     found = judge_rows(all_rows(read_run(pipelines.resolved(plant, tmp_path / "run"))))
     assert {(str(each.anomaly), each.topic_index, each.partition, each.offset) for each in found} == expected
     assert len(found) == len(expected)
+
+
+def test_copies_of_a_pipeline_that_was_stopped_early_are_not_judged(plant: Plant, tmp_path: Path) -> None:
+    """An input that it had not yet worked on would look lost; records of no input are still found."""
+    experiment = replace(plant.experiment, fan_out=None)
+    directory = pipelines.resolved(replace(plant, experiment=experiment), tmp_path / "run")
+    assert {each.anomaly for each in judge_rows(all_rows(read_run(directory)))} == {Anomaly.PHANTOM_RECORD}
 
 
 @pytest.mark.spark

@@ -40,6 +40,12 @@ TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] 
     "hung wins over stuck": (torn("", cause="lso"), (STUCK, HUNG), Anomaly.HUNG_TRANSACTION),
     "torn for another reason": (torn(""), (HUNG, STUCK), None),
     "torn with a cause that nothing shows": (torn("", cause="lso"), (), None),
+    "counted again where a copy is doubled": (
+        at(Anomaly.STATE_DIVERGENCE, 6),
+        (at(Anomaly.DUPLICATE, 6),),
+        Anomaly.DUPLICATE,
+    ),
+    "counted again elsewhere": (at(Anomaly.STATE_DIVERGENCE, 6), (at(Anomaly.DUPLICATE, 7),), None),
     "lost where a phantom stands": (LOST, (PHANTOM,), Anomaly.PHANTOM_RECORD),
     "read and gone below the lost write": (
         at(Anomaly.INCONSISTENT_OFFSET, 8, cause="gone"),

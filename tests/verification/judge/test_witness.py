@@ -76,6 +76,14 @@ def test_a_broken_sequence_shows_what_it_should_follow(tmp_path: Path) -> None:
     assert len(records) == 2
 
 
+def test_a_count_shows_the_output_before_it(tmp_path: Path) -> None:
+    """An output that does not count on is shown with the last one of its key, in a partition that may be another one."""
+    found, shown = _witness("key_in_two_partitions", tmp_path, Anomaly.STATE_DIVERGENCE)
+    records = [(each.partition, each.offset, each.given_to) for each in shown.places if each.holds == "record"]
+    readers = ("committed capture", "uncommitted capture", "careful", "eager")
+    assert records == [(0, 3, readers), (found.partition, found.offset, readers)]
+
+
 def test_a_zombie_shows_who_superseded_it(tmp_path: Path) -> None:
     """The initialisation of the successor is one of the operations, and completed before the zombie decided."""
     found, shown = _witness("zombie_by_time", tmp_path, Anomaly.ZOMBIE_WRITE)

@@ -324,3 +324,38 @@ def test_every_partition_must_be_pinned(spark: SparkSession, tmp_path: Path) -> 
             experiment=_experiment(),
             definitions=[],
         )
+
+
+def test_counts_are_read_of_records_that_name_an_input_of_the_run() -> None:
+    """Foreign records and those of other runs are left out; a record without a count is not."""
+    from verification.sources.counts import CountReader
+    from verification.sources.ranges import Range, encode
+
+    class Message:
+        def __init__(self, offset: int, value: bytes | None) -> None:
+            self.offset, self.value = lambda: offset, lambda: value
+
+    def value(run: str, said: bytes) -> bytes:
+        named = Identity(
+            run=run,
+            process=1,
+            operation=2,
+            kind=RecordKind.PLAIN,
+            index=0,
+            count=1,
+            topic_index=4,
+            intended_partition=5,
+            send_order=0,
+        )
+        return named.encode() + said
+
+    here = Range(topic="t", topic_index=3, partition=2, start=0, end=9)
+    options = {"bootstrap": "", "isolation": "read_committed", "run": RUN, "ranges": encode([here])}
+    reader = CountReader({**options, "tasks": "1", "timeout_s": "1", "settings": "{}"})
+    values = (value(RUN, b" 7 key "), value(RUN, b"...."), value("another", b" 8 key"), b"foreign 1 key", None)
+    rows = reader._arrow([(here, Message(offset, each)) for offset, each in enumerate(values)]).to_pylist()
+    place = {"topic_index": 3, "partition": 2}
+    assert rows == [
+        {**place, "offset": 0, "key": "key", "count": 7},
+        {**place, "offset": 1, "key": None, "count": None},
+    ]
