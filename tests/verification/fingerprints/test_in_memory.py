@@ -34,7 +34,10 @@ from verification.vocabulary.violations import RawViolation
 REAL = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
 GENERATED = 400
 #: Anomalies that need no records: of ends, operations, coordinators and nodes; and of leaders, which name no record.
-WITHOUT_RECORDS = (Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE)
+WITHOUT_RECORDS = (
+    *(Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE),
+    Anomaly.STATE_DIVERGENCE,
+)
 
 
 def _of_records(found: list[RawViolation]) -> list[RawViolation]:

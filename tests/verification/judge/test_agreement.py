@@ -29,8 +29,9 @@ pytestmark = pytest.mark.spark
 #: Histories per job and jobs: a job of some hundred takes little longer than one of one.
 BATCH = 400
 #: Coordinators' histories have two judges of their own, which `test_transitions` compares on generated ones. Lost nodes are
-#: no matter of records: the planted ones (`tests.support.planted.nodes`) are compared in `test_checks`.
-SHOWN = set(Anomaly) - {Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE}
+#: no matter of records: the planted ones (`tests.support.planted.nodes`) are compared in `test_checks`. States are
+#: compared in `test_states`.
+SHOWN = set(Anomaly) - {Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE, Anomaly.STATE_DIVERGENCE}
 #: An aborted record that a copier read; observers and captures, which read others, have a name.
 READ_BY_COPIER = (Anomaly.ABORTED_READ, None)
 
