@@ -12,66 +12,94 @@ from pathlib import Path
 from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
+from fixtures.pipelines.spring.command import SPRING
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, STRUCK, RunScenario, convict, requirement
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    PIPELINE_FLOORS,
+    STRUCK,
+    RunScenario,
+    convict,
+    requirement,
+)
+from suites.pipelines.attacks import OUTPUT, PARTITIONS
 from verification.vocabulary.experiment import Floor
 
-PARTITIONS = 4
 #: The last version with spring-kafka 4439: a batch that was rolled back is not sought again, so it is lost.
 LOSES_BATCHES = "4.0.5"
 NEWEST = "4.0.6"
 #: The second kill comes after the transaction timeout (10 s), so that it meets an instance that works again.
-KILLS = tuple(Step(fault=KillInstance("billing-events", PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
+KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
 #: Rollbacks of planned throws are aborts in the log: 39 of 42 in a workload of 25 s. The kill of an instance alone leaves
 #: 8 at most: two transactions, each in all partitions.
-ROLLBACKS = (
-    *(each for each in PIPELINE_FLOORS if each.name != "interrupted_copies"),
-    Floor(name="interrupted_copies", need=10),
+ROLLBACKS = (*BROKEN_FLOORS, Floor(name="interrupted_copies", need=10))
+#: A transaction that times out is an abort in the log: all 3 of a workload of 25 s. Limit: a rebalance could abort one too.
+TIMEOUTS = (
+    *(each for each in PIPELINE_FLOORS if each.name in ("ok_before", "observers_at_end", "copied_before")),
+    Floor(name="interrupted_copies", need=2),
 )
 
 
 def order_listener(
-    version: str, listener: str, *, transactions: bool, pause_ms: int, throw_every: int = 0, rate: int = 600
+    name: str, version: str = NEWEST, *, rate: int = 600, transaction_timeout_s: float = 10.0, **settings: str
 ) -> PipelineWorkload:
-    """Two instances with two consumers each, and a feeder; `rate` is records per second of both, as in the workload."""
+    """Two instances with two consumers each. `settings` differ from those of a training run: batches in transactions."""
     pipeline = Pipeline(
-        name=f"spring-kafka-{version}-{listener}{'' if transactions else '-without-transactions'}",
+        name=f"spring-kafka-{version}-{name}",
         command=(f"{{spring-kafka {version}}}",),
         directory=Path(__file__).parents[2],
-        environment={
-            "ONCEPROOF_LISTENER": listener,
-            "ONCEPROOF_TRANSACTIONS": str(transactions).lower(),
-            "ONCEPROOF_THROW_EVERY": str(throw_every),
-            "ONCEPROOF_PAUSE_MS": str(pause_ms),
-        },
+        environment={**SPRING.training, **{f"ONCEPROOF_{setting}": value for setting, value in settings.items()}},
     )
-    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline, rate=rate)
+    return PipelineWorkload(
+        partitions=PARTITIONS, pipeline=pipeline, rate=rate, transaction_timeout_s=transaction_timeout_s
+    )
+
+
+def timing_out(name: str, *, stops: str) -> PipelineWorkload:
+    """Each twentieth call of an instance is longer than the transaction timeout."""
+    return order_listener(name, transaction_timeout_s=3, PAUSE_MS="50", STALL_EVERY="20", STOP_WHEN_FENCED=stops)
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
 def test_spring_transactions(run: RunScenario) -> None:
     """A Spring listener with KafkaTransactionManager copies each input exactly once, however often an instance is killed."""
     # Each record is a transaction of its own, which takes 50 ms and more: with more inputs the instances fall behind.
-    workload = order_listener(NEWEST, "record", transactions=True, pause_ms=20, rate=80)
+    workload = order_listener("record", rate=80, LISTENER="record", PAUSE_MS="20")
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=PIPELINE_FLOORS)
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
 def test_spring_rollbacks(run: RunScenario) -> None:
     """A Spring batch listener that throws after its sends copies each input exactly once, and when it is killed too."""
-    workload = order_listener(NEWEST, "batch", transactions=True, pause_ms=50, throw_every=5)
+    workload = order_listener("batch", PAUSE_MS="50", THROW_EVERY="5")
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS[:1], floors=ROLLBACKS)
+
+
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_spring_timeouts(run: RunScenario) -> None:
+    """A Spring container that stops when it is fenced copies each input exactly once, when transactions time out too."""
+    workload = timing_out("timeouts", stops="true")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, floors=TIMEOUTS, observe_s=12)
+
+
+@convict("offset-without-output")
+def test_spring_timeouts_by_default(run: RunScenario) -> None:
+    """A Spring container with default settings goes on behind a transaction that timed out, and loses its records."""
+    # Documented: https://docs.spring.io/spring-kafka/reference/kafka/annotation-error-handling.html#after-rollback
+    workload = timing_out("timeouts-by-default", stops="false")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, floors=STRUCK[:1], observe_s=12)
 
 
 @convict("offset-without-output")
 def test_spring_rollback_without_seek(run: RunScenario) -> None:
     """Spring Kafka 4.0.5 loses a batch that was rolled back when its listener takes what a poll returned."""
-    workload = order_listener(LOSES_BATCHES, "batch", transactions=True, pause_ms=50, throw_every=5)
+    workload = order_listener("batch", LOSES_BATCHES, PAUSE_MS="50", THROW_EVERY="5")
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS[:1], floors=STRUCK)
 
 
 @convict("duplicate")
 def test_spring_without_transactions(run: RunScenario) -> None:
     """A Spring listener without transactions copies inputs again when an instance is killed before it commits offsets."""
-    workload = order_listener(NEWEST, "batch", transactions=False, pause_ms=200)
+    workload = order_listener("without-transactions", TRANSACTIONS="false", PAUSE_MS="200")
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=STRUCK)
