@@ -39,8 +39,14 @@ from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 
-#: Anomalies that need live observers, a claim of survival, the coordinators' log or an upgrade.
-NOT_SHOWN = {Anomaly.EARLY_READ, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE}
+#: Anomalies that need live observers, a claim of survival, the coordinators' log, an upgrade or outputs that count.
+NOT_SHOWN = {
+    Anomaly.EARLY_READ,
+    Anomaly.STRANDED_PRODUCER,
+    Anomaly.ILLEGAL_TRANSITION,
+    Anomaly.LOST_NODE,
+    Anomaly.STATE_DIVERGENCE,
+}
 
 
 #: Feeders' numbers that begin here pass the highest number and continue with 0.
