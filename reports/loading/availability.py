@@ -55,17 +55,21 @@ def _decided(history: History, outputs: Collection[str], clock: Clock) -> list[l
     found: dict[tuple[str, int], list[_Commit]] = {}
     for each in sorted(history.of(Sample), key=lambda each: each.at_ns):
         place = (each.topic, each.partition)
-        if each.topic in outputs and each.last_stable_offset > highest.get(place, 0):
+        rises = found.setdefault(place, []) if each.topic in outputs else None
+        if rises is not None and each.last_stable_offset > highest.get(place, 0):
             highest[place] = each.last_stable_offset
             at_s = clock(each.at_ns)
-            found.setdefault(place, []).append(_Commit(asked_s=at_s, done_s=at_s, timed=False))
+            rises.append(_Commit(asked_s=at_s, done_s=at_s, timed=False))
     return list(found.values())
 
 
 def _of_outputs(decided: Sequence[Sequence[_Commit]], faults: Sequence[FaultRow]) -> tuple[Unavailability, ...]:
-    """For each fault the row of the partition with the longest gap."""
-    last_s = max((each[-1].done_s for each in decided), default=0.0)
-    rows = (_rows(each, [*(one.done_s for one in each), last_s], faults) for each in decided)
+    """For each fault the row of the partition with the longest gap; none if nothing was ever decided."""
+    times = [one.done_s for each in decided for one in each]
+    if not times:
+        return ()
+    # A partition in which nothing was ever decided has one gap, which is all the time of the others.
+    rows = (_rows(each, [min(times), *(one.done_s for one in each), max(times)], faults) for each in decided)
     return tuple(max(each, key=lambda row: row.gap_s) for each in zip(*rows, strict=True))
 
 

@@ -159,8 +159,8 @@ class ScenarioRun:
     def drain_pipeline(self, *, feeder_within_s: float, timeout_s: float) -> None:
         """Let a pipeline that reads topics of its own work on until nothing is left in them; then it can be stopped.
 
-        Its inputs are committed before their outputs are there, so a pipeline that does not get there in time could not be
-        told from one that loses inputs: its copies are not judged, and the floor `drained` is not met. Limit: an offset
+        Its inputs are committed before their outputs are there, so a pipeline that does not get there in time looks like one
+        that loses inputs: its copies are not judged, and the floor `drained` is not met. Limit: an offset
         that never passes the markers at the end of a topic counts as work that is left.
         """
         group = self.scenario.workload.group(self.run)

@@ -27,7 +27,7 @@ BROKERS_CRASH = (
 PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
 #: Longer than the transaction timeout: the open transactions are aborted meanwhile.
 CUT_OFF = (Step(fault=CutSite(PIPELINE), after_s=2, hold_s=13),)
-#: The transactions are decided, and no instance is told. Clients ask again once their connections are closed.
+#: The transactions are decided, and no instance gets the answer. Clients ask again once their connections are closed.
 ANSWERS_LOST = (
     Step(
         fault=TamperFrames(

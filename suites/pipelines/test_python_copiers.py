@@ -61,8 +61,8 @@ def test_copier_cut_off(run: RunScenario) -> None:
 
 
 @requirement("GRP-03", "GRP-19", "TXN-25")
-def test_copier_not_told_of_commits(run: RunScenario) -> None:
-    """A copier that is not told that its transaction was committed copies each input exactly once."""
+def test_copier_without_answers_to_commits(run: RunScenario) -> None:
+    """A copier that gets no answer to the commit of its transaction copies each input exactly once."""
     run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=ANSWERS_LOST, floors=BROKEN_FLOORS)
 
 

@@ -323,14 +323,14 @@ def test_what_a_fault_felled_before_it_failed_is_put_right() -> None:
 
 
 def test_an_instance_is_killed_in_a_transaction_that_it_began_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kill waits for the end of the transaction before, for the next one, and for as long as it is told."""
+    """The kill waits for the end of the transaction before, for the next one, and for as long as its schedule says."""
     slept: list[float] = []
     monkeypatch.setattr("chaos.faults.pipelines.time.sleep", slept.append)
     looks = iter([(5, 9), (5, 9), (8, 12), (10, 10), (10, 12), *[(10, 40)] * 3])
     monkeypatch.setattr(FakeCluster, "positions", showing(looks))
     injection = KillInstance("billing-events", 1, worked_s=2).inject(arena())
     assert slept == [*[PIPELINE_LOOK_EVERY_S] * 4, 2, OWN_AFTER_S]
-    assert "30 records of billing-events waited" in str(injection.confirm())
+    assert "30 records of billing-events had waited" in str(injection.confirm())
 
 
 def test_an_instance_that_works_on_nothing_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +352,7 @@ def test_an_instance_is_stopped_again_while_the_open_transaction_is_another_ones
     on = arena()
     injection = KillInstance("billing-events", 1).inject(on)
     assert slept == [OWN_AFTER_S] * 2
-    assert "7 records of billing-events waited" in str(injection.confirm())
+    assert "7 records of billing-events had waited" in str(injection.confirm())
     assert isinstance(on.clients, FakeClients)
     assert not on.clients.stopped
 

@@ -126,6 +126,9 @@ def test_the_availability_of_a_pipeline_is_that_of_the_partition_that_waited_lon
     assert (row.before.count, row.before.p50_ms) == (9, None)
     (never,) = timeline_of(*going, *stood[:12], outputs={"r-out"}).unavailability
     assert (never.gap_ended_s, never.recovered_s) == (28.0, None)
+    nothing = [look(each, 1, 0) for each in range(1, 29)]
+    (empty,) = timeline_of(*going, *nothing, outputs={"r-out"}).unavailability
+    assert (empty.gap_s, empty.recovered_s) == (27.0, None), "a partition in which nothing was ever decided"
 
 
 def test_lanes_hold_every_operation_and_stay_in_their_box() -> None:

@@ -245,9 +245,7 @@ MEASURES: dict[str, Measure] = {
     "copied_after": Measure(
         count=pipeline_measures.copied_after, text="offsets of outputs decided after the last fault was healed"
     ),
-    "drained": Measure(
-        count=pipeline_measures.drained, text="pipelines that worked on everything before they were stopped"
-    ),
+    "drained": Measure(count=pipeline_measures.drained, text="pipelines that left no work in topics of their own"),
     "interrupted_copies": Measure(
         count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"
     ),
