@@ -110,7 +110,11 @@ class ScenarioRun:
         self.directory.root.mkdir(parents=True)
         self._recorder = Recorder(self.directory, run=self.run)
         self.cluster = self.lane.clusters.lease(self.spec())
-        self._quiescence = Quiescence(self.cluster, *self.lane.environment.witness_definitions)
+        self._quiescence = Quiescence(
+            self.cluster,
+            *self.lane.environment.witness_definitions,
+            connect=self.scenario.workload.position == "connect",
+        )
         self._features = self._quiescence.features()
         self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
         self._log_reader = self._quiescence.transaction_log_reader()

@@ -1,0 +1,68 @@
+"""Kafka Connect with a source connector, exactly-once support on and off: MirrorMaker 2 within one cluster.
+
+Two distributed workers (`fixtures/pipelines/connect/MirrorWorker.java`) share the two tasks of a MirrorSourceConnector. With
+exactly-once support (KIP-618) each task writes records and its position in one transaction, and the leader of the group
+fences the tasks of before whenever it starts new ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chaos.faults.pipelines import KillInstance
+from chaos.schedule import Step
+from fixtures.pipelines.manifest import Pipeline
+from fixtures.workloads import PipelineWorkload
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    PIPELINE_FLOORS,
+    STRUCK,
+    RunScenario,
+    convict,
+    requirement,
+)
+from suites.pipelines.attacks import BROKERS_CRASH, OUTPUT, PARTITIONS, PAUSED
+
+NEWEST = "4.3.1"
+#: The second kill comes when the group has met again and the first one's tasks work elsewhere.
+KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
+
+
+def mirror(support: str, *, commit_ms: int) -> PipelineWorkload:
+    """Two workers with this exactly-once support."""
+    pipeline = Pipeline(
+        name=f"kafka-connect-{NEWEST}-exactly-once-{support}",
+        command=(f"{{connect-mirror {NEWEST}}}",),
+        directory=Path(__file__).parents[2],
+        environment={"ONCEPROOF_EXACTLY_ONCE": support, "ONCEPROOF_COMMIT_MS": str(commit_ms)},
+        position="connect",
+    )
+    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
+
+
+EXACTLY_ONCE = mirror("enabled", commit_ms=200)
+
+
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_connect_exactly_once(run: RunScenario) -> None:
+    """A source connector with exactly-once support copies each input exactly once, however often a worker is killed."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@requirement("GRP-03", "GRP-19", "COORD-04")
+def test_connect_while_brokers_crash(run: RunScenario) -> None:
+    """A source connector with exactly-once support copies each input exactly once while brokers crash."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+
+
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_connect_paused(run: RunScenario) -> None:
+    """A Connect worker that comes back after others took its tasks commits nothing that they copied."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@convict("duplicate")
+def test_connect_without_exactly_once(run: RunScenario) -> None:
+    """A source connector without exactly-once support copies inputs again when a worker is killed between two flushes."""
+    run(cluster=PIPELINE_CLUSTER, workload=mirror("disabled", commit_ms=2000), schedule=KILLS, floors=STRUCK)
