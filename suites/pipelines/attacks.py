@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chaos.faults.brokers import CrashBroker
 from chaos.faults.frames import TamperFrames
-from chaos.faults.pipelines import PauseInstance
+from chaos.faults.pipelines import KillInstance, PauseInstance
 from chaos.faults.sites import CutSite
 from chaos.frames import Direction, Drop, FrameFilter
 from chaos.link_targets import FromSite
@@ -20,6 +20,8 @@ OUTPUT, PARTITIONS = "billing-events", 4
 #: The group's session (6 s) and the transaction timeout (10 s) are over, and the group may have to meet again.
 TAKEN_OVER_S = 40.0
 
+#: The second kill comes later than the transaction timeout (10 s), so that it meets an instance that works again.
+KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
 BROKERS_CRASH = (
     Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3),
     Step(fault=CrashBroker(LeaderOf(OUTPUT, 0)), after_s=2, hold_s=3, once_whole=True),

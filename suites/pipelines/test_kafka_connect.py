@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.faults.pipelines import KillInstance
-from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
@@ -22,11 +20,9 @@ from runner.scenarios.scenario import (
     convict,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_CRASH, KILLS, PARTITIONS, PAUSED
 
 NEWEST = "4.3.1"
-#: The second kill comes when the group has met again and the first one's tasks work elsewhere.
-KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
 
 
 def mirror(support: str, *, commit_ms: int) -> PipelineWorkload:

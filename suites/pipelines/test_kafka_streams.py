@@ -26,12 +26,10 @@ from runner.scenarios.scenario import (
     convict,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_CRASH, KILLS, OUTPUT, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 NEWEST = "4.3.1"
-#: Longer than the transaction timeout (10 s), so that the second kill meets an instance that works again.
-KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
 
 
 def order_copy(guarantee: str, *, commit_ms: int) -> PipelineWorkload:

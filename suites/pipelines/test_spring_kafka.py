@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.faults.pipelines import KillInstance
-from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.pipelines.spring.command import SPRING
 from fixtures.workloads import PipelineWorkload
@@ -23,14 +21,12 @@ from runner.scenarios.scenario import (
     convict,
     requirement,
 )
-from suites.pipelines.attacks import OUTPUT, PARTITIONS
+from suites.pipelines.attacks import KILLS, PARTITIONS
 from verification.vocabulary.experiment import Floor
 
 #: The last version with spring-kafka 4439: a batch that was rolled back is not sought again, so it is lost.
 LOSES_BATCHES = "4.0.5"
 NEWEST = "4.0.6"
-#: The second kill comes after the transaction timeout (10 s), so that it meets an instance that works again.
-KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
 #: Rollbacks of planned throws are aborts in the log: 39 of 42 in a workload of 25 s. The kill of an instance alone leaves
 #: 8 at most: two transactions, each in all partitions.
 ROLLBACKS = (*BROKEN_FLOORS, Floor(name="interrupted_copies", need=10))
