@@ -83,7 +83,7 @@ class RunConfig:
     """One conformance run as asked for. `keyword` and `markers` narrow it: such a run is PARTIAL and never GO.
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
-    With `strict` every violation decides.
+    With `strict` every violation decides. Of pipelines only those are tried that `named` asks for: `NAME` or `NAME@VERSION`.
     """
 
     release: Release
@@ -105,6 +105,7 @@ class RunConfig:
     strict: bool = False
     markers: str = ""
     pipeline: Pipeline | None = None
+    named: str = ""
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
 
@@ -195,6 +196,7 @@ class RunConfig:
             )
         job = "pipelines" if self.only is Only.PIPELINES else "conformance"
         own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
+        own += f" --pipeline {self.named}" if self.named else ""
         return f"tox -e {job} -- {self.replay_options}{own}"
 
     @property
@@ -272,6 +274,12 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption("--retain", type=int, default=10, metavar="N", help="keep the last N runs (default 10)")
     group.addoption("--manifest", metavar="FILE", help="tox -e pipelines: the pipeline.toml of a pipeline of your own")
+    group.addoption(
+        "--pipeline",
+        default="",
+        metavar="NAME[@VERSION]",
+        help="tox -e pipelines: only pipelines whose names begin so, on this version of their library: kafka-streams@4.2.1",
+    )
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list what would run and start nothing")
     add_upgrade_options(group)
 
@@ -291,8 +299,8 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         release = release if upgrade is None else upgrade.target
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
-    if pipeline is not None and only is not Only.PIPELINES:
-        raise pytest.UsageError("--manifest is an option of `tox -e pipelines`")
+    if (pipeline is not None or options.pipeline) and only is not Only.PIPELINES:
+        raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
     if options.client not in clients:
         raise pytest.UsageError(f"--client {options.client} is unknown; there are {', '.join(clients)}")
     if options.retain < 1:
@@ -330,6 +338,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         lanes=_lanes(options.lanes, alone=upgrade is not None),
         markers=options.markexpr,
         pipeline=pipeline,
+        named=options.pipeline,
         upgrade=upgrade,
         upgrade_options=changes,
     )

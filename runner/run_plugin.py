@@ -85,15 +85,18 @@ class RunPlugin:
             config.hook.pytest_deselected(items=[item for item in items if item in self._outside])
         items[:] = kept
         if self.record.config.upgrade is not None:
-            self._select_stages(items, config)
+            self._select(items, config)
+            # Applied to stages; pytest, which knows only names of tests, must not apply it as well.
+            config.option.keyword = ""
+        elif self.record.config.named:
+            self._select(items, config)
 
-    def _select_stages(self, items: list[pytest.Item], config: pytest.Config) -> None:
-        """Apply `-k` to the stages of an upgrade; pytest, which knows only names of tests, must not apply it as well."""
+    def _select(self, items: list[pytest.Item], config: pytest.Config) -> None:
+        """Keep the stages of an upgrade, or the pipelines, that options select."""
         left_out = set(items) - set(self._scenarios.asked_for(items))
         if left_out:
             config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
-        config.option.keyword = ""
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count the experiments of the profile that an option (`-k`, `-m`, `--deselect`) leaves out: the run is PARTIAL."""

@@ -11,6 +11,7 @@ import pytest
 from fixtures.clients.registry import CLIENTS
 from reports.model.run_record import Planned
 from runner.config import Profile, RunConfig, Runtime
+from runner.scenarios.pipeline_choice import on_version, selected
 from runner.scenarios.scenario import Scenario
 from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.outline import outlined
@@ -158,7 +159,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
             client=variant.client,
             seed=variant.seed,
             expects=() if control is None else control.args,
-            **tailored(values, config.upgrade_options, config.keyword, item),
+            **tailored(on_version(values, config.named), config.upgrade_options, config.keyword, item),
         )
         described.append(scenario)
 
@@ -196,8 +197,11 @@ def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planne
 def asked_for(items: Sequence[pytest.Item], config: RunConfig) -> list[pytest.Item]:
     """The tests of an upgrade that `-k` and `--stop-after` select: by their stages where they have some, else by names.
 
-    Raises pytest.UsageError for a stage that no test has.
+    Those of pipelines that `--pipeline` selects. Raises pytest.UsageError for a stage or a pipeline that no test has.
     """
+    if config.named:
+        as_written = replace(config, named="")
+        return selected({item: scenario_of(item, as_written).workload for item in items}, config.named)
     stop = config.upgrade_options.stop_after
     if not config.keyword and not stop:
         return list(items)
