@@ -4,11 +4,15 @@ The request is UpdateFeatures to the active controller. Version 2 (4.0 and later
 versions 0 and 1 with a code per feature. A broker of 4.x cannot forward version 2 to a controller of 3.9 and closes the
 connection, so nothing is finalized before every node runs the new release.
 
+A controller that was just elected refuses a level of `kraft.version` because it does not know yet which levels the other
+voters support. They tell it once in each fetch timeout (UpdateRaftVoter), so an operator asks again.
+
 The proof is the level in the answer of every broker (ApiVersions). Level 0 takes a feature from that answer.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -22,6 +26,10 @@ from wire.errors import WireError
 
 #: A level is finalized in 35 to 170 ms; an election in between takes seconds.
 UPDATE_WITHIN_MS = 10_000
+#: What a controller says when a voter has not told it yet, and how long that may last: twice the fetch timeout (2 s) of a
+#: voter that is just back, several times on a busy machine. Seen 1.3 s after the last of three restarts.
+VOTERS_UNKNOWN, VOTERS_KNOWN_WITHIN_S = "not all of the voters support it", 15.0
+_ASK_EVERY_S = 0.5
 _WHO_ASKS = {"ClientSoftwareName": "onceproof", "ClientSoftwareVersion": "operator"}
 
 
@@ -58,7 +66,11 @@ class SetFeatureLevel:
     def inject(self, arena: Arena) -> Injection:
         """Ask the controller. Raises InjectionError when it refuses."""
         admin = admin_of(arena)
-        refusal = update(admin, self.feature, self.level, self.change)
+        deadline = time.monotonic() + VOTERS_KNOWN_WITHIN_S
+        while refusal := update(admin, self.feature, self.level, self.change):
+            if VOTERS_UNKNOWN not in refusal or time.monotonic() > deadline:
+                break
+            time.sleep(_ASK_EVERY_S)
         if refusal is not None:
             raise InjectionError(f"{self.describe()} was refused: {refusal}")
         return Injection(

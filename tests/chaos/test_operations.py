@@ -13,6 +13,7 @@ from chaos.clients import ClientProcess
 from chaos.cluster import BrokerId, Site
 from chaos.errors import InjectionError, NodeLostError, UnresolvedTargetError
 from chaos.nemesis import Nemesis
+from chaos.operations import feature_levels
 from chaos.operations.across import SpokenSecondProtocol, ZombieAcross
 from chaos.operations.feature_levels import LevelChange, SetFeatureLevel
 from chaos.operations.refusals import RefusedFeatureLevel, RefusedRoll
@@ -223,6 +224,22 @@ def test_a_level_that_is_refused_is_an_error() -> None:
     """The error has code and message."""
     with pytest.raises(InjectionError, match=r"was refused: INVALID_UPDATE_VERSION \(95\): Local controller 1 only"):
         SetFeatureLevel("metadata.version", 31).inject(arena())
+
+
+def test_a_controller_that_does_not_know_the_voters_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows them after a while; one that never does refuses the level."""
+    on = arena()
+    admin_of(on).says = "Invalid upgrade of kraft.version because not all of the voters support it"
+
+    def learn(_: float) -> None:
+        admin_of(on).says = ""
+
+    with monkeypatch.context() as patched:
+        patched.setattr(feature_levels, "VOTERS_KNOWN_WITHIN_S", 0.0)
+        with pytest.raises(InjectionError, match="not all of the voters support it"):
+            SetFeatureLevel("kraft.version", 1).inject(on)
+    monkeypatch.setattr(feature_levels.time, "sleep", learn)
+    assert SetFeatureLevel("kraft.version", 1).inject(on).confirm() == "every broker answers kraft.version 1"
 
 
 ABOVE = RefusedFeatureLevel("metadata.version", 31, LevelChange.UPGRADE, "only supports versions")
