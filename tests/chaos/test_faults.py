@@ -80,6 +80,13 @@ EFFECTIVE: list[Fault] = [
 ]
 
 
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake cluster has no open transaction, so a wait for one shows nothing."""
+    monkeypatch.setattr("chaos.faults.pipelines.OPEN_WITHIN_S", 0.0)
+    monkeypatch.setattr("chaos.faults.pipelines.OWN_AFTER_S", 0.01)
+
+
 def healed(cluster: FakeCluster, clients: FakeClients) -> bool:
     return (
         cluster.links.is_healed()
@@ -126,6 +133,7 @@ def test_every_fault_is_tried() -> None:
     assert tried == faults()
 
 
+@pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize("fault", EFFECTIVE, ids=lambda fault: type(fault).__name__)
 def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
     """On a cluster that reacts, a fault proves itself and leaves nothing behind."""
@@ -146,6 +154,7 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
 UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | KillInstance | CrashBroker)]
 
 
+@pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize("fault", UNNOTICED, ids=lambda fault: type(fault).__name__)
 def test_a_fault_without_effect_is_not_confirmed(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that returned is no proof: without an effect there is no confirmation."""
@@ -160,6 +169,7 @@ def test_a_crashed_leader_that_keeps_its_role_is_not_confirmed() -> None:
     assert CrashBroker(LEADER).inject(arena(reacts=False)).confirm() is None
 
 
+@pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize("fault", EFFECTIVE, ids=lambda fault: type(fault).__name__)
 def test_the_nemesis_heals_when_interrupted(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while a fault is in force leaves a healed cluster and free clients."""

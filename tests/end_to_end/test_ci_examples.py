@@ -20,7 +20,18 @@ from runner.config import OUT, add_options
 from tests.reports.trend_results import body, plant, started
 from tests.support.paths import ROOT
 from tests.support.plans import STARTED
-from tests.support.workflows import CLEAN, ENDLESS, GITHUB, GITLAB, VIOLATING, Done, body_of, carry_out, job_of
+from tests.support.workflows import (
+    CLEAN,
+    ENDLESS,
+    GITHUB,
+    GITLAB,
+    TIMED_OUT,
+    VIOLATING,
+    Done,
+    body_of,
+    carry_out,
+    job_of,
+)
 from verification.vocabulary.verdict import ExitCode
 
 EXAMPLES = sorted((ROOT / "docs" / "ci").glob("*.yml"))
@@ -31,8 +42,6 @@ FILES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", 
 #: The schemas by which editors check such files, published by SchemaStore and GitLab and kept in a package.
 SCHEMAS = files("check_jsonschema.builtin_schemas") / "vendor"
 LIMITED = re.compile(r"timeout --kill-after=(\d+)m (\d+)m (?:\S*/)?tox -e (?:conformance|upgrade)")
-#: The exit code of `timeout` after the limit.
-TIMED_OUT = 124
 #: Minutes that a job takes for packages, the trend and uploads.
 OTHERS_MIN = 3
 COMMAND = re.compile(r"tox -e (\S+)((?: --(?=\s))?(?:[^\n|&`]|\\\n)*)")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,11 +24,13 @@ from tests.support.paths import ROOT
 GITHUB, GITLAB = "github", "gitlab"
 #: The results of a planted run. Any other text leaves no results, like a run that could not start.
 CLEAN, VIOLATING = "clean", "violating"
-#: A run that leaves results and never ends by itself. Then the time limits of an example are `LIMIT_S`.
+#: A run that leaves results and never ends by itself. It makes the file `ENDLESS` at home when it waits for its end, and
+#: then the time limits of an example are over.
 ENDLESS = "endless"
-LIMIT_S = 15
 #: Four short scripts, each of which starts a Python or two.
 WITHIN_S = 120.0
+#: The exit code of `timeout` after the limit.
+TIMED_OUT = 124
 _PYTHON = f"""#!/bin/sh -e
 [ "$1 $2" = "-m venv" ]
 mkdir -p "$3/bin"
@@ -44,7 +45,15 @@ chmod +x "$3/bin/pip"
 _TIMEOUT = f"""#!/bin/sh -e
 [ "$1" = "--kill-after=3m" ]
 shift 2
-exec {shutil.which("timeout")} --kill-after=3m {LIMIT_S} "$@"
+"$@" &
+while kill -0 $! 2>/dev/null; do
+  if [ -e "$HOME/{ENDLESS}" ]; then
+    kill $!
+    wait $! || exit {TIMED_OUT}
+  fi
+  sleep 0.1
+done
+wait $!
 """
 
 

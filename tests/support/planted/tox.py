@@ -56,6 +56,7 @@ def main(arguments: list[str]) -> int:
     compared = ["--baseline", options.baseline] if options.baseline else []
     code = int(command.main([str(directory), *compared]))
     if does == ENDLESS:
+        Path(os.environ["HOME"], ENDLESS).touch()
         signal.pause()
     return code
 
