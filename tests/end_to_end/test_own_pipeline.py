@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     def perform(*command: str, manifest: Path = tmp_path / "pipeline.toml") -> Ended:
         if command:
             manifest.write_text(f'name = "own"\ncommand = {json.dumps(command)}\n', encoding="utf-8")
-        options = ("--manifest", str(manifest), "--kafka", "4.3.1", "--seed", "1", "--lanes", "1")
+        options = ("--manifest", str(manifest), "--kafka", "4.3.1", "--runtime", "local", "--seed", "1", "--lanes", "1")
         narrowed = ("-k", "own_pipeline_killed", "--run-dir", str(tmp_path / "run"))
         (tmp_path / "place").mkdir()
         commands.append(Command(tmp_path / "place", python("pytest", "suites/pipelines", *options, *narrowed), {}))
