@@ -23,7 +23,8 @@ from confluent_kafka import Consumer, Producer
 running = [True]
 signal.signal(signal.SIGTERM, lambda *_: running.clear())
 brokers = {"bootstrap.servers": os.environ["ONCEPROOF_BOOTSTRAP"]}
-consumer = Consumer(brokers | {"group.id": os.environ["ONCEPROOF_GROUP"], "auto.offset.reset": "earliest"})
+group = {"group.id": os.environ["ONCEPROOF_GROUP"], "auto.offset.reset": "earliest", "session.timeout.ms": 6000}
+consumer = Consumer(brokers | group)
 consumer.subscribe([os.environ["ONCEPROOF_INPUT"]])
 producer = Producer(brokers)
 while running:

@@ -23,8 +23,9 @@ Start = Callable[..., Command]
 #: One roll takes a minute with everything around it; a loaded machine takes several times that.
 RUN_WITHIN_S = 600.0
 ONE_ROLL = ("--from", "4.1.2", "--to", "4.2.1", "--seed", "1", "--stop-after", "roll 1 of 3")
-#: Ends every client before the first stage begins.
+#: Ends every client before the first stage begins. No floor can be met then, so none is waited for.
 IDLE = """from runner.scenarios import phases
+phases.AFTER_WINDOW_WITHIN_S = 1.0
 real = phases.inject_faults
 def without_load(run):
     run.workload.stop(timeout_s=30)
