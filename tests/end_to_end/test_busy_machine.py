@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.whole_commands import Command, python
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.deep]
 
 HOGS = 2
 SCENARIOS = ("without_faults", "leader_crash_while_sending", "paused_past_its_session")

@@ -63,6 +63,7 @@ def test_a_pipeline_that_ends_is_no_pass_and_is_named_with_its_last_words(run: R
     ended.left_nothing()
 
 
+@pytest.mark.deep
 def test_an_output_that_names_no_input_is_a_phantom(run: Run, tmp_path: Path) -> None:
     """The judge knows no record that the pipeline could have had it from."""
     ended = run("{python}", "-c", FORGETFUL)

@@ -34,7 +34,7 @@ from verification.reference import judge_rows
 from verification.spark.capture import definition_texts
 from verification.vocabulary.verdict import ExitCode
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deep]
 #: A session and one judgement take half a minute; the rest is for a machine that is busy with clusters.
 WITHIN_S = 300.0
 #: Settings that our session has by default, for executors, which decide for themselves.

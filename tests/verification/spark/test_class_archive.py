@@ -72,6 +72,7 @@ def test_a_run_does_the_training_run_at_its_end_where_it_pays(monkeypatch: pytes
     assert [each.partition(":")[0] for each in said] == [expected]
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_a_training_run_spares_the_next_session_the_loading_of_classes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -255,6 +255,7 @@ def test_a_uri_of_a_local_file_is_its_path(tmp_path: Path, capsys: pytest.Captur
     assert "nothing" in capsys.readouterr().out
 
 
+@pytest.mark.deep
 @pytest.mark.cluster
 def test_a_run_in_hdfs_is_judged_from_there(tmp_path: Path) -> None:
     """As a user does it, from servers that have the only copy; and the report shows what was found."""

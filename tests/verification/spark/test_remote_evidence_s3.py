@@ -41,6 +41,7 @@ print(json.dumps(said))"""
 CLOSED = "spark.hadoop.fs.s3a.bucket.closed.secret.key=another"
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_a_run_in_s3_is_judged_from_there(tmp_path: Path) -> None:
     """The same bytes of findings; a missing bucket and wrong credentials give an error of one line."""
