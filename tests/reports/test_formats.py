@@ -1,4 +1,4 @@
-"""JUnit, CTRF, the badge endpoint and the trace are valid for any run."""
+"""JUnit, CTRF, the badge endpoint and the trace are valid for any run, and charts are valid files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import xmlschema
 
 from reports.formats import ctrf as ctrf_format
 from reports.formats import junit
+from reports.formats.chart_file import svg
+from reports.formats.charts.shapes import BoxShape, Drawing, LineShape, PathShape, TextShape
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
@@ -261,3 +263,34 @@ def test_the_trace_of_a_real_run_follows_its_format_and_lies_on_its_clock(tmp_pa
     }
     assert first == {pid: at_us - min(began_us.values()) for pid, at_us in began_us.items()}
     assert max(first.values()) > 60_000_000
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+DRAWING = Drawing(
+    height=100,
+    boxes=(BoxShape(x=1, y=2, width=3, height=4, kind="band"),),
+    lines=(LineShape(x1=0, y1=50, x2=960, y2=50, kind="axis"),),
+    texts=(TextShape(x=5, y=6, text="a < b & \x07c"),),
+    paths=(PathShape(d="M0 0L9 9", kind="against tail"),),
+    description="a line that rises",
+)
+
+
+def test_a_chart_file_is_drawn_without_a_style_sheet() -> None:
+    """Every shape has its colour as an attribute, and the background is white also on dark pages."""
+    root = Xml.fromstring(svg(DRAWING, "A title"))  # noqa: S314 - our own text
+    assert [each.tag.removeprefix(SVG) for each in root] == ["title", "desc", "rect", "rect", "line", "path", "text"]
+    assert (root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")) == ("A title", "a line that rises")
+    background, band = root.iter(f"{SVG}rect")
+    assert background.attrib == {"width": "960", "height": "100", "fill": "#ffffff"}
+    assert band.get("fill-opacity") == "0.14"
+    (path,) = root.iter(f"{SVG}path")
+    assert (path.get("stroke"), path.get("stroke-dasharray"), path.get("fill")) == ("#c9772b", "5 3", "none")
+
+
+def test_texts_of_a_chart_file_are_escaped() -> None:
+    """A control character would make the file invalid."""
+    (text,) = Xml.fromstring(svg(DRAWING, "A title")).iter(f"{SVG}text")  # noqa: S314 - our own text
+    assert text.text is not None
+    assert text.text.startswith("a < b & ")
+    assert "\x07" not in text.text

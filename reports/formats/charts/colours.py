@@ -32,6 +32,10 @@ _STROKED = {
     "axis": ("#8a94a0", 1, ""),
     "held": ("#c9463f", 1.5, "4 3"),
     "violation": ("#c01f1f", 2, ""),
+    "subject": ("#3f78c4", 1.8, ""),
+    "subject tail": ("#3f78c4", 1.8, "5 3"),
+    "against": ("#c9772b", 1.8, ""),
+    "against tail": ("#c9772b", 1.8, "5 3"),
 }
 
 
