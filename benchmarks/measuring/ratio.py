@@ -11,6 +11,7 @@ class Unit(StrEnum):
     """The unit of both sides of a ratio."""
 
     SECONDS = "s"
+    MILLISECONDS = "ms"
     RECORDS_PER_S = "records/s"
     KILOBYTES = "kB"
 
@@ -19,7 +20,7 @@ class Unit(StrEnum):
 class Ratio:
     """`subject` divided by `against`, for every pair of measurements (subject, against), each above zero.
 
-    In seconds and kilobytes less is better, in records per second more. Raises ValueError without pairs, or with a pair
+    In times and kilobytes less is better, in records per second more. Raises ValueError without pairs, or with a pair
     that is not above zero: an average of nothing must not look like a figure.
     """
 

@@ -16,9 +16,11 @@ def number(value: float) -> str:
 
 
 def amount(value: float, unit: Unit) -> str:
-    """One side of a ratio: seconds with one digit, other units as whole numbers with separated thousands."""
+    """One side of a ratio: seconds with one digit, milliseconds with three, other units as whole numbers."""
     if unit is Unit.SECONDS:
         return f"{value:.1f} s"
+    if unit is Unit.MILLISECONDS:
+        return f"{number(value)} ms"
     return f"{value:,.0f} {unit}".replace(",", " ")
 
 

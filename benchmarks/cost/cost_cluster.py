@@ -1,0 +1,67 @@
+"""The cluster that all parts share: three brokers, topics that are deleted after use, and the ends of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from chaos.cluster import Site
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.waiting import await_until
+from runner.environment import Environment
+from wire.client import Client
+from wire.fetch import fetch_log
+from wire.messages import Definitions
+from wire.values import Isolation, TopicPartition
+
+#: Without it, a topic that was deleted stays on the disk for a minute, and rounds write some gigabytes.
+TOPIC_SETTINGS = {"file.delete.delay.ms": "1000"}
+#: A marker comes milliseconds after its commit; this bounds a cluster that hangs.
+QUIET_WITHIN_S = 30.0
+
+
+class CostCluster:
+    """A running cluster: addresses for the clients under measurement, and a wire client for questions."""
+
+    def __init__(self, bootstrap: str, client: Client) -> None:
+        self.bootstrap, self.client = bootstrap, client
+
+    @classmethod
+    @contextmanager
+    def started(cls, environment: Environment) -> Iterator[CostCluster]:
+        """Start it, and end it afterwards. Clients reach it without links. Raises the errors of a cluster."""
+        cluster = environment.launch(ClusterSpec(release=str(environment.files.release), sites=(Site("app"),)))
+        try:
+            bootstrap, definitions = cluster.witness_bootstrap, Definitions.load(*environment.witness_definitions)
+            with Client(bootstrap, definitions, client_id="cost") as client:
+                yield cls(bootstrap, client)
+        finally:
+            cluster.close()
+
+    @contextmanager
+    def topic(self, name: str, partitions: int) -> Iterator[str]:
+        """A topic that is deleted afterwards. Raises WireError."""
+        self.client.create_topics({name: partitions}, configs=TOPIC_SETTINGS)
+        yield name
+        self.client.delete_topics([name])
+
+    def ends(self, topic: str, partitions: int) -> dict[TopicPartition, int]:
+        """The end of each partition once all its transactions are decided. Raises WaitTimeoutError and WireError.
+
+        A broker answers a commit before it writes the markers. Until a partition has its marker, its last stable offset is
+        below its high watermark.
+        """
+        places = [TopicPartition(topic, each) for each in range(partitions)]
+        found: dict[TopicPartition, int] = {}
+
+        def quiet() -> bool:
+            found.update(self.client.list_offsets(places))
+            return self.client.list_offsets(places, isolation=Isolation.READ_COMMITTED) == found
+
+        await_until(quiet, f"the markers of {topic}", timeout_s=QUIET_WITHIN_S, last=lambda: str(found))
+        return found
+
+    def marker_bytes(self, at: TopicPartition, end: int) -> int:
+        """The size of the marker that ends a partition, as a batch of the log; 0 where no marker is. Raises WireError."""
+        last = [each for each in fetch_log(self.client, *at, end - 1, end) if each.next_offset == end]
+        return sum(each.size for each in last if each.control)

@@ -1,0 +1,298 @@
+"""The page `docs/generated/cost.md` and its plots, from the figures of all parts. Pure: every number is a measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from benchmarks.cost import delivery, idempotence, pending, protocols, throughput
+from benchmarks.cost.plot import Plot, PlotCurve, curve_of
+from benchmarks.cost.producing import CELL_S, QUEUED_MAX, RECORD_BYTES
+from benchmarks.cost.rows import CostRow, PartFigures, lowered_by
+from benchmarks.measuring.table import aligned, number, render
+from reports.formats.chart_file import svg
+from reports.model.timeline import Latency
+from reports.model.wording import number as grouped
+
+CLAIM = (
+    "Confluent's article *Transactions in Apache Kafka* (2017) claims 3 % lower throughput for a producer of 1 KB records "
+    "at full speed that commits every 100 ms."
+)
+
+Rows = Sequence[CostRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """How the page shows a part: title, the sentence above its tables, how it is measured, its plot if there is one."""
+
+    title: str
+    says: Callable[[Rows], str]
+    measured: str
+    plot: Callable[[Rows], Plot] | None = None
+
+
+def page(parts: Mapping[str, PartFigures]) -> str:
+    """The text of the page: the parts that were measured, each with its machine."""
+    shown = [(SECTIONS[name], name, parts[name]) for name in SECTIONS if name in parts]
+    return "\n".join([_HEAD, *(line for each in shown for line in _section(*each))])
+
+
+def plots(parts: Mapping[str, PartFigures]) -> dict[str, str]:
+    """The files of all plots by name."""
+    return {
+        plot_file(name): svg(section.plot(parts[name].rows).draw(), section.title)
+        for name, section in SECTIONS.items()
+        if section.plot is not None and name in parts
+    }
+
+
+def plot_file(part: str) -> str:
+    """The name of the plot of a part, next to the page."""
+    return f"cost-{part}.svg"
+
+
+def tables(part: PartFigures) -> tuple[str, ...]:
+    """The ratios of a part, and its latencies and counts, as Markdown."""
+    ratios = render([each.ratio for each in part.rows])
+    named = [each for each in part.rows if each.latencies]
+    return (ratios, aligned([_columns(named[0]), *map(_cells, named)])) if named else (ratios,)
+
+
+def _section(section: Section, name: str, figures: PartFigures) -> list[str]:
+    drawn = [f"![{section.title}]({plot_file(name)})", ""] if section.plot is not None else []
+    text = ["", f"## {section.title}", "", f"**{section.says(figures.rows)}**", "", section.measured, "", *drawn]
+    text += [line for table in tables(figures) for line in (table, "")]
+    return [*text, *(f"* {line}" for line in figures.machine)]
+
+
+def _columns(row: CostRow) -> tuple[str, ...]:
+    quantiles = [f"{name} {quantile}" for name in row.latencies for quantile in ("p50", "p99")]
+    return ("setting", *quantiles, "measured", *row.counts)
+
+
+def _cells(row: CostRow) -> tuple[str, ...]:
+    quantiles = [_ms(value) for each in row.latencies.values() for value in (each.p50_ms, each.p99_ms)]
+    measured = " + ".join(grouped(each.count) for each in row.latencies.values())
+    return (row.name, *quantiles, measured, *(f"{value:g}" for value in row.counts.values()))
+
+
+def _ms(value: float | None) -> str:
+    """Milliseconds, or seconds from ten of them on."""
+    if value is None:
+        return "none"
+    return f"{number(value / 1000)} s" if value >= 10_000 else f"{number(value)} ms"
+
+
+def _p99(row: CostRow, name: str) -> str:
+    return _ms(row.latencies[name].p99_ms)
+
+
+def _p50(row: CostRow, name: str) -> str:
+    return _ms(row.latencies[name].p50_ms)
+
+
+# -- the sentences ---------------------------------------------------------------------------------------------
+
+
+def _by_records(rows: Rows) -> str:
+    *sizes, timed = rows
+    costs = ", ".join(f"{number(each.ratio.median)} times as many as with {_records(each)}" for each in sizes)
+    first = sizes[0]
+    completed = number(first.ratio.seen[1] / first.counts["records"])
+    return (
+        f"Records per second of one producer without transactions: {costs} in a transaction. "
+        f"Of transactions with {_records(first)} a producer completes {completed} per second. "
+        f"With a commit every 100 ms the throughput is {lowered_by(timed.ratio)} lower than without transactions."
+    )
+
+
+def _records(row: CostRow) -> str:
+    return "1 record" if row.at == 1 else grouped(round(row.at))
+
+
+def _by_partitions(rows: Rows) -> str:
+    commits = ", ".join(f"{_p50(each, 'commit')} with {each.at:g}" for each in rows)
+    markers = ", ".join(f"{each.counts['markers']:g} with {each.at:g}" for each in rows)
+    return (
+        f"A commit takes {commits} partitions in a transaction (medians). It leaves {markers} markers in the logs, of "
+        f"{rows[-1].counts['marker bytes']:g} bytes each: with {rows[-1].at:g} partitions they take "
+        f"{_marker_share(rows[-1]):.0f} % of the offsets, with {rows[0].at:g} {_marker_share(rows[0]):.0f} %."
+    )
+
+
+def _marker_share(row: CostRow) -> float:
+    """The markers in percent of all offsets."""
+    markers = row.counts["markers"]
+    return 100 * markers / (markers + row.counts["records"])
+
+
+def _by_protocols(rows: Rows) -> str:
+    took = "; ".join(
+        f"with {each.name} {_p50(each, 'protocol 2')} by protocol 2 and {_p50(each, 'protocol 1')} by protocol 1, "
+        f"{number(each.ratio.median)} times as long"
+        for each in rows
+    )
+    return f"A transaction with a record in each partition takes (medians): {took}."
+
+
+def _by_delivery(rows: Rows) -> str:
+    sized = [each for each in rows if each.name.endswith(("record", "records"))]
+    timed = [each for each in rows if each not in sized]
+    waits = ", ".join(f"{_p99(each, delivery.COMMITTED)} with {each.name}" for each in timed)
+    first, last = sized[0], timed[-1]
+    return (
+        f"A read_committed reader has 99 % of the records within {waits}. A read_uncommitted reader has 99 % of the same "
+        f"records within {_p99(last, delivery.UNCOMMITTED)} even with {last.name}. With {first.name} in a transaction the "
+        f"medians are {_p50(first, delivery.COMMITTED)} and {_p50(first, delivery.UNCOMMITTED)}."
+    )
+
+
+def _by_idempotence(rows: Rows) -> str:
+    speed, tail = rows
+    return (
+        f"An idempotent producer writes {number(speed.ratio.median)} times as many records per second as a plain one "
+        f"({number(speed.ratio.least)} … {number(speed.ratio.most)}), and its p99 of acknowledgement is "
+        f"{number(tail.ratio.median)} times as long ({number(tail.ratio.least)} … {number(tail.ratio.most)})."
+    )
+
+
+def _by_pending(rows: Rows) -> str:
+    first, last = rows[0], rows[-1]
+    return (
+        f"OffsetFetch takes {number(last.ratio.median)} times as long with require_stable as without when "
+        f"{last.name.replace(' pending', '')} hold pending offsets, and {number(first.ratio.median)} times without any."
+    )
+
+
+# -- the plots -------------------------------------------------------------------------------------------------
+
+
+def _records_plot(rows: Rows) -> Plot:
+    sizes = rows[:-1]
+    return Plot(
+        settings=tuple(_records(each) for each in sizes),
+        axis="records in a transaction",
+        unit="times",
+        curves=(
+            PlotCurve(
+                name="throughput without transactions divided by throughput with them, least … median … greatest",
+                kind="subject",
+                values=tuple(each.ratio.median for each in sizes),
+                spread=tuple((each.ratio.least, each.ratio.most) for each in sizes),
+            ),
+        ),
+    )
+
+
+def _latencies_plot(rows: Rows, axis: str, names: Mapping[str, str]) -> Plot:
+    def values(name: str, of: Callable[[Latency], float | None]) -> list[float | None]:
+        return [of(each.latencies[name]) for each in rows]
+
+    curves = [
+        each
+        for name, kind in names.items()
+        for each in (
+            curve_of(f"{name} p50", kind, values(name, lambda latency: latency.p50_ms)),
+            curve_of(f"{name} p99", f"{kind} tail", values(name, lambda latency: latency.p99_ms)),
+        )
+    ]
+    return Plot(settings=tuple(_setting(each) for each in rows), axis=axis, unit="ms", curves=tuple(curves))
+
+
+def _setting(row: CostRow) -> str:
+    return row.name.removeprefix("a commit ").removeprefix("transactions that write to ")
+
+
+def _partitions_plot(rows: Rows) -> Plot:
+    return _latencies_plot(rows, f"partitions of a transaction of {throughput.RECORDS} records", {"commit": "subject"})
+
+
+def _delivery_plot(rows: Rows) -> Plot:
+    kinds = {delivery.COMMITTED: "subject", delivery.UNCOMMITTED: "against"}
+    drawn = _latencies_plot(rows, "records in a transaction, or time between commits", kinds)
+    timed = [place for place, each in enumerate(rows) if not each.name.endswith(("record", "records"))]
+    return replace(drawn, breaks=tuple(timed[:1]))
+
+
+SECTIONS: Mapping[str, Section] = {
+    "throughput": Section(
+        title="Throughput by records in a transaction",
+        says=_by_records,
+        measured=(
+            f"An idempotent producer and a transactional one write by turns for {CELL_S:g} s each, at full speed, to "
+            f"{throughput.PARTITIONS} partitions. The ratio is the idempotent throughput divided by the transactional "
+            "one. One producer sends its transactions one after the other; several producers, each with a transactional id "
+            f"of its own, commit at the same time. {CLAIM} That is a claim to compare with, measured on another cluster."
+        ),
+        plot=_records_plot,
+    ),
+    "partitions": Section(
+        title="Commits and markers by partitions in a transaction",
+        says=_by_partitions,
+        measured=(
+            f"The same with {throughput.RECORDS} records in each transaction, spread over all partitions. *commit* is "
+            "the time of `commit_transaction`, which also flushes. *markers* are offsets per transaction that are no "
+            "records, counted when the last stable offset has reached the high watermark."
+        ),
+        plot=_partitions_plot,
+    ),
+    "protocols": Section(
+        title="Transaction protocol 2 against protocol 1",
+        says=_by_protocols,
+        measured=(
+            f"The wire client sends {protocols.TRANSACTIONS} transactions of each protocol by turns on one cluster, one "
+            "after the other. Protocol 1 asks the coordinator to add the partitions, protocol 2 leaves that to their "
+            "leaders. *protocol* is the time from the first request to the answered commit, *commit* that of EndTxn alone. "
+            "The time for which the transaction before is not complete counts. Then, by protocol 1, the client repeats its "
+            f"request after {protocols.PAUSE_S * 1000:g} ms, as librdkafka does. By protocol 2 the leader does that itself, "
+            "after `add.partitions.to.txn.retry.backoff.ms`, by default 20 ms."
+        ),
+    ),
+    "delivery": Section(
+        title="Delivery to a read_committed consumer",
+        says=_by_delivery,
+        measured=(
+            f"A producer sends {grouped(delivery.RECORDS_PER_S)} records per second to "
+            f"{throughput.PARTITIONS} partitions and commits after so many records, or when so much time has "
+            "passed. Two consumers receive the same records at the same time, one under each isolation level. The time "
+            "runs from sending to delivery. The ratio compares the medians of each round. While a commit lasts nothing "
+            "is sent. Under read_committed a record is delivered when its transaction has ended, so it waits for the "
+            "rest of it."
+        ),
+        plot=_delivery_plot,
+    ),
+    "idempotence": Section(
+        title="Idempotence without transactions",
+        says=_by_idempotence,
+        measured=(
+            f"Both have acks=all and five requests in flight, and write by turns: for {CELL_S:g} s at full speed, and then "
+            f"{grouped(idempotence.RECORDS_PER_S)} records per second for the time of acknowledgement, where the ratio "
+            "compares the p99 of each round."
+        ),
+    ),
+    "pending": Section(
+        title="OffsetFetch while offsets are pending",
+        says=_by_pending,
+        measured=(
+            "The wire client leaves so many transactions open, each with an offset of the same group. Then it asks "
+            f"{pending.REQUESTS} times with require_stable and {pending.REQUESTS} times without, by turns, for a "
+            "partition that none of them touches."
+        ),
+    ),
+}
+
+_HEAD = f"""\
+# Cost of transactions
+
+Written by `tox -e cost`. It measures the cost of transactions on three brokers of one machine: three replicas, two of them
+in sync, acks=all, records of {RECORD_BYTES} bytes, no compression. The clients are those of confluent-kafka
+{version("confluent-kafka")} with its defaults, except a queue of {QUEUED_MAX} records. It speaks transaction protocol 1 also
+with brokers that offer protocol 2, so only the section on both protocols is about protocol 2.
+
+Each ratio compares two things that one run measured by turns on one cluster. It is the median over the pairs, next to their
+spread. The figures *seen here* belong to that machine in that minute and promise nothing. Brokers and clients share its
+processors, no network lies between them, and the JVMs of the brokers are those of the suite (256 MB of heap, first compiler
+only). So brokers of your own are faster, and a commit over a network is slower. These costs have no bound, so they decide no
+verdict."""
