@@ -114,11 +114,12 @@ def _records(row: CostRow) -> str:
 
 def _by_partitions(rows: Rows) -> str:
     commits = ", ".join(f"{_p50(each, 'commit')} with {each.at:g}" for each in rows)
-    markers = ", ".join(f"{each.counts['markers']:g} with {each.at:g}" for each in rows)
+    markers = ", ".join(
+        f"{each.counts['markers']:g} with {each.at:g} ({_marker_share(each):.0f} % of the offsets)" for each in rows
+    )
     return (
-        f"A commit takes {commits} partitions in a transaction (medians). It leaves {markers} markers in the logs, of "
-        f"{rows[-1].counts['marker bytes']:g} bytes each: with {rows[-1].at:g} partitions they take "
-        f"{_marker_share(rows[-1]):.0f} % of the offsets, with {rows[0].at:g} {_marker_share(rows[0]):.0f} %."
+        f"Median time of a commit by partitions in the transaction: {commits}. Markers that it leaves in the logs: "
+        f"{markers}, each of {rows[-1].counts['marker bytes']:g} bytes."
     )
 
 
@@ -130,11 +131,11 @@ def _marker_share(row: CostRow) -> float:
 
 def _by_protocols(rows: Rows) -> str:
     took = "; ".join(
-        f"with {each.name} {_p50(each, 'protocol 2')} by protocol 2 and {_p50(each, 'protocol 1')} by protocol 1, "
+        f"with {each.name} {_p50(each, 'protocol 2')} against {_p50(each, 'protocol 1')}, "
         f"{number(each.ratio.median)} times as long"
         for each in rows
     )
-    return f"A transaction with a record in each partition takes (medians): {took}."
+    return f"Median time of a transaction by protocol 2 against protocol 1, with a record in each partition: {took}."
 
 
 def _by_delivery(rows: Rows) -> str:

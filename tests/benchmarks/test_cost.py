@@ -120,9 +120,9 @@ def test_a_lower_throughput_is_given_in_percent_with_its_spread() -> None:
     [
         ("throughput", "800 times as many as with 1 record, 12.0 times as many as with 100 in a transaction."),
         ("throughput", "With a commit every 100 ms the throughput is 20 % (0 … 38 %) lower than without transactions."),
-        ("partitions", "A commit takes 11.0 ms with 1, 222 ms with 100 partitions in a transaction (medians)."),
-        ("partitions", "It leaves 1 with 1, 100 with 100 markers in the logs, of 78 bytes each"),
-        ("protocols", "with 1 partition 6.00 ms by protocol 2 and 8.00 ms by protocol 1, 0.75 times as long."),
+        ("partitions", "Median time of a commit by partitions in the transaction: 11.0 ms with 1, 222 ms with 100."),
+        ("partitions", " % of the offsets), each of 78 bytes."),
+        ("protocols", "each partition: with 1 partition 6.00 ms against 8.00 ms, 0.75 times as long."),
         ("delivery", "has 99 % of the records within 9950 ms with a commit every 10 s."),
         ("delivery", "within 9.00 ms even with a commit every 10 s"),
         ("delivery", "With 1 record in a transaction the medians are 31.0 ms and 4.00 ms."),
