@@ -38,7 +38,7 @@ PARTS: Mapping[str, Measure] = {
     "idempotence": idempotence.measure,
     "pending": pending.measure,
 }
-#: With these the whole command takes six minutes on two cores.
+#: With these the whole command takes eight minutes on two cores.
 ROUNDS, ROUNDS_LEAST = 3, 3
 PAGES = ROOT / "docs" / "generated"
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from benchmarks.cost import delivery, idempotence, pending, protocols, throughput
+from benchmarks.cost import delivery, idempotence, pending, protocols, sentences, throughput
 from benchmarks.cost.plot import Plot, PlotCurve, curve_of
 from benchmarks.cost.producing import CELL_S, QUEUED_MAX, RECORD_BYTES
-from benchmarks.cost.rows import CostRow, PartFigures, lowered_by
-from benchmarks.measuring.table import aligned, number, render
+from benchmarks.cost.rows import CostRow, PartFigures
+from benchmarks.cost.sentences import Rows, milliseconds, records_of
+from benchmarks.measuring.table import aligned, render
 from reports.formats.chart_file import svg
 from reports.model.timeline import Latency
 from reports.model.wording import number as grouped
@@ -19,8 +20,6 @@ CLAIM = (
     "Confluent's article *Transactions in Apache Kafka* (2017) claims 3 % lower throughput for a producer of 1 KB records "
     "at full speed that commits every 100 ms."
 )
-
-Rows = Sequence[CostRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,107 +72,15 @@ def _columns(row: CostRow) -> tuple[str, ...]:
 
 
 def _cells(row: CostRow) -> tuple[str, ...]:
-    quantiles = [_ms(value) for each in row.latencies.values() for value in (each.p50_ms, each.p99_ms)]
+    quantiles = [milliseconds(value) for each in row.latencies.values() for value in (each.p50_ms, each.p99_ms)]
     measured = " + ".join(grouped(each.count) for each in row.latencies.values())
     return (row.name, *quantiles, measured, *(f"{value:g}" for value in row.counts.values()))
-
-
-def _ms(value: float | None) -> str:
-    """Milliseconds, or seconds from ten of them on."""
-    if value is None:
-        return "none"
-    return f"{number(value / 1000)} s" if value >= 10_000 else f"{number(value)} ms"
-
-
-def _p99(row: CostRow, name: str) -> str:
-    return _ms(row.latencies[name].p99_ms)
-
-
-def _p50(row: CostRow, name: str) -> str:
-    return _ms(row.latencies[name].p50_ms)
-
-
-# -- the sentences ---------------------------------------------------------------------------------------------
-
-
-def _by_records(rows: Rows) -> str:
-    *sizes, timed = rows
-    costs = ", ".join(f"{number(each.ratio.median)} times as many as with {_records(each)}" for each in sizes)
-    first = sizes[0]
-    completed = number(first.ratio.seen[1] / first.counts["records"])
-    return (
-        f"Records per second of one producer without transactions: {costs} in a transaction. "
-        f"Of transactions with {_records(first)} a producer completes {completed} per second. "
-        f"With a commit every 100 ms the throughput is {lowered_by(timed.ratio)} lower than without transactions."
-    )
-
-
-def _records(row: CostRow) -> str:
-    return "1 record" if row.at == 1 else grouped(round(row.at))
-
-
-def _by_partitions(rows: Rows) -> str:
-    commits = ", ".join(f"{_p50(each, 'commit')} with {each.at:g}" for each in rows)
-    markers = ", ".join(
-        f"{each.counts['markers']:g} with {each.at:g} ({_marker_share(each):.0f} % of the offsets)" for each in rows
-    )
-    return (
-        f"Median time of a commit by partitions in the transaction: {commits}. Markers that it leaves in the logs: "
-        f"{markers}, each of {rows[-1].counts['marker bytes']:g} bytes."
-    )
-
-
-def _marker_share(row: CostRow) -> float:
-    """The markers in percent of all offsets."""
-    markers = row.counts["markers"]
-    return 100 * markers / (markers + row.counts["records"])
-
-
-def _by_protocols(rows: Rows) -> str:
-    took = "; ".join(
-        f"with {each.name} {_p50(each, 'protocol 2')} against {_p50(each, 'protocol 1')}, "
-        f"{number(each.ratio.median)} times as long"
-        for each in rows
-    )
-    return f"Median time of a transaction by protocol 2 against protocol 1, with a record in each partition: {took}."
-
-
-def _by_delivery(rows: Rows) -> str:
-    sized = [each for each in rows if each.name.endswith(("record", "records"))]
-    timed = [each for each in rows if each not in sized]
-    waits = ", ".join(f"{_p99(each, delivery.COMMITTED)} with {each.name}" for each in timed)
-    first, last = sized[0], timed[-1]
-    return (
-        f"A read_committed reader has 99 % of the records within {waits}. A read_uncommitted reader has 99 % of the same "
-        f"records within {_p99(last, delivery.UNCOMMITTED)} even with {last.name}. With {first.name} in a transaction the "
-        f"medians are {_p50(first, delivery.COMMITTED)} and {_p50(first, delivery.UNCOMMITTED)}."
-    )
-
-
-def _by_idempotence(rows: Rows) -> str:
-    speed, tail = rows
-    return (
-        f"An idempotent producer writes {number(speed.ratio.median)} times as many records per second as a plain one "
-        f"({number(speed.ratio.least)} … {number(speed.ratio.most)}), and its p99 of acknowledgement is "
-        f"{number(tail.ratio.median)} times as long ({number(tail.ratio.least)} … {number(tail.ratio.most)})."
-    )
-
-
-def _by_pending(rows: Rows) -> str:
-    first, last = rows[0], rows[-1]
-    return (
-        f"OffsetFetch takes {number(last.ratio.median)} times as long with require_stable as without when "
-        f"{last.name.replace(' pending', '')} hold pending offsets, and {number(first.ratio.median)} times without any."
-    )
-
-
-# -- the plots -------------------------------------------------------------------------------------------------
 
 
 def _records_plot(rows: Rows) -> Plot:
     sizes = rows[:-1]
     return Plot(
-        settings=tuple(_records(each) for each in sizes),
+        settings=tuple(records_of(each) for each in sizes),
         axis="records in a transaction",
         unit="times",
         curves=(
@@ -220,7 +127,7 @@ def _delivery_plot(rows: Rows) -> Plot:
 SECTIONS: Mapping[str, Section] = {
     "throughput": Section(
         title="Throughput by records in a transaction",
-        says=_by_records,
+        says=sentences.by_records,
         measured=(
             f"An idempotent producer and a transactional one write by turns for {CELL_S:g} s each, at full speed, to "
             f"{throughput.PARTITIONS} partitions. The ratio is the idempotent throughput divided by the transactional "
@@ -231,7 +138,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "partitions": Section(
         title="Commits and markers by partitions in a transaction",
-        says=_by_partitions,
+        says=sentences.by_partitions,
         measured=(
             f"The same with {throughput.RECORDS} records in each transaction, spread over all partitions. *commit* is "
             "the time of `commit_transaction`, which also flushes. *markers* are offsets per transaction that are no "
@@ -241,7 +148,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "protocols": Section(
         title="Transaction protocol 2 against protocol 1",
-        says=_by_protocols,
+        says=sentences.by_protocols,
         measured=(
             f"The wire client sends {protocols.TRANSACTIONS} transactions of each protocol by turns on one cluster, one "
             "after the other. Protocol 1 asks the coordinator to add the partitions, protocol 2 leaves that to their "
@@ -253,7 +160,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "delivery": Section(
         title="Delivery to a read_committed consumer",
-        says=_by_delivery,
+        says=sentences.by_delivery,
         measured=(
             f"A producer sends {grouped(delivery.RECORDS_PER_S)} records per second to "
             f"{throughput.PARTITIONS} partitions and commits after so many records, or when so much time has "
@@ -266,7 +173,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "idempotence": Section(
         title="Idempotence without transactions",
-        says=_by_idempotence,
+        says=sentences.by_idempotence,
         measured=(
             f"Both have acks=all and five requests in flight, and write by turns: for {CELL_S:g} s at full speed, and then "
             f"{grouped(idempotence.RECORDS_PER_S)} records per second for the time of acknowledgement, where the ratio "
@@ -275,7 +182,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "pending": Section(
         title="OffsetFetch while offsets are pending",
-        says=_by_pending,
+        says=sentences.by_pending,
         measured=(
             "The wire client leaves so many transactions open, each with an offset of the same group. Then it asks "
             f"{pending.REQUESTS} times with require_stable and {pending.REQUESTS} times without, by turns, for a "
@@ -295,5 +202,5 @@ with brokers that offer protocol 2, so only the section on both protocols is abo
 Each ratio compares two things that one run measured by turns on one cluster. It is the median over the pairs, next to their
 spread. The figures *seen here* belong to that machine in that minute and promise nothing. Brokers and clients share its
 processors, no network lies between them, and the JVMs of the brokers are those of the suite (256 MB of heap, first compiler
-only). So brokers of your own are faster, and a commit over a network is slower. These costs have no bound, so they decide no
-verdict."""
+only). Brokers with processors of their own may be faster, and a network makes each commit slower. These costs have no bound,
+so they decide no verdict."""

@@ -123,6 +123,7 @@ def test_a_lower_throughput_is_given_in_percent_with_its_spread() -> None:
         ("partitions", "Median time of a commit by partitions in the transaction: 11.0 ms with 1, 222 ms with 100."),
         ("partitions", " % of the offsets), each of 78 bytes."),
         ("protocols", "each partition: with 1 partition 6.00 ms against 8.00 ms, 0.75 times as long."),
+        ("protocols", "EndTxn alone takes 5.00 ms against 4.00 ms with 1 partition."),
         ("delivery", "has 99 % of the records within 9950 ms with a commit every 10 s."),
         ("delivery", "within 9.00 ms even with a commit every 10 s"),
         ("delivery", "With 1 record in a transaction the medians are 31.0 ms and 4.00 ms."),
