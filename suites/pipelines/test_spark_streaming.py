@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
@@ -26,9 +28,11 @@ SINK = Pipeline(
 )
 
 
+@pytest.mark.nightly
 @convict("duplicate")
 def test_spark_sink(run: RunScenario) -> None:
     """A Spark job writes inputs again when its driver is killed between the sink and the checkpoint."""
-    workload = PipelineWorkload(partitions=PARTITIONS, pipeline=SINK)
+    # With 600 inputs a second the job had not caught up a minute after the second kill.
+    workload = PipelineWorkload(partitions=PARTITIONS, pipeline=SINK, rate=200)
     floors = (*STRUCK, Floor(name="copied_before", need=200))
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=floors)
