@@ -190,6 +190,7 @@ class ScenarioRun:
             transactional_ids=self.workload.transactional_ids,
             timeout_s=timeout_s,
             before_fencing=before_fencing,
+            others_write=self.experiment().pipeline is not None,
         ):
             self.recorder.record(settled)
 
