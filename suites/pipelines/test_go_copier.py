@@ -10,7 +10,7 @@ from chaos.schedule import Step
 from fixtures.pipelines.go_program import GO_COPIER
 from fixtures.pipelines.manifest import load
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, RunScenario, requirement
+from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, RunScenario, nightly, requirement
 from suites.pipelines.attacks import OUTPUT, PARTITIONS, PAUSED
 
 COPIER = PipelineWorkload(
@@ -26,6 +26,7 @@ def test_go_copier_killed(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=KILLS, floors=PIPELINE_FLOORS)
 
 
+@nightly
 @requirement("GRP-04", "GRP-19", "FENCE-02")
 def test_go_copier_paused(run: RunScenario) -> None:
     """A copier with franz-go that comes back after others took its partitions commits nothing that they copied."""

@@ -18,6 +18,7 @@ from runner.scenarios.scenario import (
     STRUCK,
     RunScenario,
     convict,
+    nightly,
     requirement,
 )
 from suites.pipelines.attacks import BROKERS_CRASH, KILLS, PARTITIONS, PAUSED
@@ -46,6 +47,7 @@ def test_connect_exactly_once(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=KILLS, floors=PIPELINE_FLOORS)
 
 
+@nightly
 @requirement("GRP-03", "GRP-19", "COORD-04")
 def test_connect_while_brokers_crash(run: RunScenario) -> None:
     """A source connector with exactly-once support copies each input exactly once while brokers crash."""

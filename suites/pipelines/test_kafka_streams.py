@@ -24,6 +24,7 @@ from runner.scenarios.scenario import (
     STRUCK,
     RunScenario,
     convict,
+    nightly,
     requirement,
 )
 from suites.pipelines.attacks import BROKERS_CRASH, KILLS, OUTPUT, PARTITIONS, PAUSED
@@ -69,6 +70,7 @@ def test_streams_exactly_once(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=KILLS, floors=PIPELINE_FLOORS)
 
 
+@nightly
 @requirement("GRP-03", "GRP-19", "COORD-04")
 def test_streams_while_brokers_crash(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 copies each input exactly once while brokers crash."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPELINE_CLUSTER, STRUCK, RunScenario, convict
+from runner.scenarios.scenario import PIPELINE_CLUSTER, STRUCK, RunScenario, convict, nightly
 from suites.pipelines.attacks import OUTPUT, PARTITIONS
 from verification.vocabulary.experiment import Floor
 
@@ -28,7 +26,7 @@ SINK = Pipeline(
 )
 
 
-@pytest.mark.nightly
+@nightly
 @convict("duplicate")
 def test_spark_sink(run: RunScenario) -> None:
     """A Spark job writes inputs again when its driver is killed between the sink and the checkpoint."""
