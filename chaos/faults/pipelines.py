@@ -1,10 +1,11 @@
 """Faults of pipelines: SIGKILL of an instance in the middle of its work, and a pause that outlives its membership.
 
 An instance of a foreign program has no sync points. Its work is seen in the topics: while it has a transaction open, the
-last stable offset of an output is below the high watermark. Whose transaction that is, no broker says. So the instance
+last stable offset of an output is below the high watermark. Whose transaction that is, no broker says. So an instance
 is stopped (SIGSTOP) first: records that still wait a second later are its own, if the transactions of others are shorter.
-Otherwise it is continued and stopped again a moment later. A pipeline without transactions never shows that; it is struck
-at any moment. Whether a fault met work in progress is decided by the evidence: transactions that were aborted, or findings.
+Otherwise it is continued, and the next one is stopped a moment later, because an instance may have nothing to do. A
+pipeline without transactions never shows that; it is struck at any moment. Whether a fault met work in progress is decided
+by the evidence: transactions that were aborted, or findings.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ATTEMPTS = 12
 
 @dataclass(frozen=True, slots=True)
 class KillInstance:
-    """Kill the oldest instance of a pipeline in a transaction, if it is ever in one; start a successor.
+    """Kill the oldest instance of a pipeline that is in a transaction, or the oldest one if none ever is; start a successor.
 
     With `worked_s` the kill waits first until an output's transaction has ended and the next one has been open for so long.
     So an instance that was just started is killed in its first transaction if that lasts longer. The proof is that it is
@@ -58,18 +59,18 @@ class KillInstance:
 
     def inject(self, arena: Arena) -> Injection:
         """Stop it in a transaction, and kill it. Raises InjectionError if a transaction is wanted that does not come."""
-        victim, places = oldest(arena, ROLE), _places(arena, self.output, self.partitions)
+        places = _places(arena, self.output, self.partitions)
         if self.worked_s:
             _await_next_transaction(arena.cluster, places)
             time.sleep(self.worked_s)
-        waiting, _ = _stopped(arena, victim, places)
+        victim, waiting, _ = _stopped(arena, places)
         had = f"{waiting} records of {self.output} had waited {OWN_AFTER_S:g} s for a decision"
         return killed(arena, victim, replaced=True, proof=f"process {victim.process} died; {had}")
 
 
 @dataclass(frozen=True, slots=True)
 class PauseInstance:
-    """Stop the oldest instance in a transaction, if it is ever in one, until others do its work; then continue it.
+    """Stop the oldest instance that is in a transaction, or the oldest one if none ever is, until others do its work.
 
     The proof is that in every partition of the output more was decided than the abort of its transaction: another member
     has the partitions of the one that is stopped. The feeder must write to all of them.
@@ -88,8 +89,8 @@ class PauseInstance:
 
     def inject(self, arena: Arena) -> Injection:
         """Stop it in a transaction."""
-        paused, places = oldest(arena, ROLE), _places(arena, self.output, self.partitions)
-        waiting, ends = _stopped(arena, paused, places)
+        places = _places(arena, self.output, self.partitions)
+        paused, waiting, ends = _stopped(arena, places)
         stopped_s = time.monotonic()
 
         def confirm() -> str | None:
@@ -115,32 +116,44 @@ def _places(arena: Arena, topic: str, partitions: int) -> tuple[TopicPartition, 
 
 
 def _stopped(
-    arena: Arena, instance: ClientProcess, places: tuple[TopicPartition, ...]
-) -> tuple[int, Mapping[TopicPartition, Position]]:
-    """Stop an instance in a transaction of its own: how many records wait for its end, and the ends a second later.
+    arena: Arena, places: tuple[TopicPartition, ...]
+) -> tuple[ClientProcess, int, Mapping[TopicPartition, Position]]:
+    """Stop an instance in a transaction of its own: which one, the records that wait for its end, the ends a second later.
 
-    By then what the instance had sent has arrived, so that it is not taken for the work of others. 0 records when it was in
-    no transaction at every attempt, or none was open at all; it is stopped in any case.
+    By then what the instance had sent has arrived, so that it is not taken for the work of others. 0 records when none was
+    in a transaction of its own at any attempt; then the oldest is stopped.
     """
     for attempt in range(ATTEMPTS):
         is_open = _await_open(arena.cluster, places)
-        arena.clients.pause(instance)
-        try:
-            ends = arena.cluster.positions(places)
-            # No condition to wait for: the claim is that nothing moves.
-            time.sleep(OWN_AFTER_S)
-            later = arena.cluster.positions(places)
-            waiting = sum(
-                later[at].high_watermark - ends[at].last_stable_offset
-                for at in places
-                if later[at].last_stable_offset == ends[at].last_stable_offset < ends[at].high_watermark
-            )
-        except BaseException:
-            arena.clients.resume(instance)
-            raise
-        if waiting or not is_open or attempt == ATTEMPTS - 1:
+        instance, last = oldest(arena, ROLE), not is_open or attempt == ATTEMPTS - 1
+        if not last:
+            turns = arena.clients.alive(ROLE)
+            instance = turns[attempt % len(turns)]
+        waiting, later = _stopped_for_a_moment(arena, instance, places)
+        if waiting or last:
             break
         arena.clients.resume(instance)
+    return instance, waiting, later
+
+
+def _stopped_for_a_moment(
+    arena: Arena, instance: ClientProcess, places: tuple[TopicPartition, ...]
+) -> tuple[int, Mapping[TopicPartition, Position]]:
+    """Stop this instance; the records that wait all the time, and the ends after it. It is continued after an error."""
+    arena.clients.pause(instance)
+    try:
+        ends = arena.cluster.positions(places)
+        # No condition to wait for: the claim is that nothing moves.
+        time.sleep(OWN_AFTER_S)
+        later = arena.cluster.positions(places)
+    except BaseException:
+        arena.clients.resume(instance)
+        raise
+    waiting = sum(
+        later[at].high_watermark - ends[at].last_stable_offset
+        for at in places
+        if later[at].last_stable_offset == ends[at].last_stable_offset < ends[at].high_watermark
+    )
     return waiting, later
 
 

@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 import pytest
 
 import chaos.faults
-from chaos.clients import SyncPoint
+from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Position, Site
 from chaos.errors import FutileFaultError, InjectionError, UnresolvedTargetError
 from chaos.faults import zombies
@@ -350,18 +350,21 @@ def test_an_instance_that_works_on_nothing_is_not_killed(monkeypatch: pytest.Mon
         KillInstance("billing-events", 1, worked_s=2).inject(arena())
 
 
-def test_an_instance_is_stopped_again_while_the_open_transaction_is_another_ones(
+def test_another_instance_is_stopped_while_the_open_transaction_is_not_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Records that are decided while it is stopped are not its own. Those that wait a second later are."""
+    """Records that are decided while an instance is stopped are not its own. Those that wait a second later are."""
     slept: list[float] = []
     monkeypatch.setattr("chaos.faults.pipelines.time.sleep", slept.append)
     # Open, stopped, a second later; twice.
     looks = iter([(5, 9), (5, 9), (10, 12), (10, 12), (10, 14), (10, 17)])
     monkeypatch.setattr(FakeCluster, "positions", showing(looks))
     on = arena()
+    assert isinstance(on.clients, FakeClients)
+    on.clients.living.append(ClientProcess(process=4, role="pipeline", site=APP, transactional_id=None))
     injection = KillInstance("billing-events", 1).inject(on)
     assert slept == [OWN_AFTER_S] * 2
+    assert injection.processes == (4,)
     assert "7 records of billing-events had waited" in str(injection.confirm())
     assert isinstance(on.clients, FakeClients)
     assert not on.clients.stopped
