@@ -83,7 +83,7 @@ class RunConfig:
     """One conformance run as asked for. `keyword` and `markers` narrow it: such a run is PARTIAL and never GO.
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
-    With `strict` every violation decides. Of pipelines only those are tried that `named` asks for: `NAME` or `NAME@VERSION`.
+    With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names: `NAME` or `NAME@VERSION`.
     """
 
     release: Release
@@ -105,7 +105,7 @@ class RunConfig:
     strict: bool = False
     markers: str = ""
     pipeline: Pipeline | None = None
-    named: str = ""
+    pipelines_asked: str = ""
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
 
@@ -196,7 +196,7 @@ class RunConfig:
             )
         job = "pipelines" if self.only is Only.PIPELINES else "conformance"
         own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
-        own += f" --pipeline {self.named}" if self.named else ""
+        own += f" --pipeline {self.pipelines_asked}" if self.pipelines_asked else ""
         return f"tox -e {job} -- {self.replay_options}{own}"
 
     @property
@@ -338,7 +338,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         lanes=_lanes(options.lanes, alone=upgrade is not None),
         markers=options.markexpr,
         pipeline=pipeline,
-        named=options.pipeline,
+        pipelines_asked=options.pipeline,
         upgrade=upgrade,
         upgrade_options=changes,
     )

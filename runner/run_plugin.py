@@ -88,7 +88,7 @@ class RunPlugin:
             self._select(items, config)
             # Applied to stages; pytest, which knows only names of tests, must not apply it as well.
             config.option.keyword = ""
-        elif self.record.config.named:
+        elif self.record.config.pipelines_asked:
             self._select(items, config)
 
     def _select(self, items: list[pytest.Item], config: pytest.Config) -> None:

@@ -5,7 +5,7 @@ versions 0 and 1 with a code per feature. A broker of 4.x cannot forward version
 connection, so nothing is finalized before every node runs the new release.
 
 A controller that was just elected refuses a level of `kraft.version` because it does not know yet which levels the other
-voters support. They tell it once in each fetch timeout (UpdateRaftVoter), so an operator asks again.
+voters support. They report it once in each fetch timeout (UpdateRaftVoter), so an operator asks again.
 
 The proof is the level in the answer of every broker (ApiVersions). Level 0 takes a feature from that answer.
 """
@@ -26,7 +26,7 @@ from wire.errors import WireError
 
 #: A level is finalized in 35 to 170 ms; an election in between takes seconds.
 UPDATE_WITHIN_MS = 10_000
-#: What a controller says when a voter has not told it yet, and how long that may last: twice the fetch timeout (2 s) of a
+#: What a controller says when a voter has not reported yet, and how long that may last: twice the fetch timeout (2 s) of a
 #: voter that is just back, several times on a busy machine. Seen 1.3 s after the last of three restarts.
 VOTERS_UNKNOWN, VOTERS_KNOWN_WITHIN_S = "not all of the voters support it", 15.0
 _ASK_EVERY_S = 0.5

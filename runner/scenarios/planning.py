@@ -167,7 +167,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
             client=variant.client,
             seed=variant.seed,
             expects=() if control is None else control.args,
-            **tailored(on_version(values, config.named), config.upgrade_options, config.keyword, item),
+            **tailored(on_version(values, config.pipelines_asked), config.upgrade_options, config.keyword, item),
         )
         described.append(scenario)
 
@@ -207,9 +207,9 @@ def asked_for(items: Sequence[pytest.Item], config: RunConfig) -> list[pytest.It
 
     Those of pipelines that `--pipeline` selects. Raises pytest.UsageError for a stage or a pipeline that no test has.
     """
-    if config.named:
-        as_written = replace(config, named="")
-        return selected({item: scenario_of(item, as_written).workload for item in items}, config.named)
+    if config.pipelines_asked:
+        as_written = replace(config, pipelines_asked="")
+        return selected({item: scenario_of(item, as_written).workload for item in items}, config.pipelines_asked)
     stop = config.upgrade_options.stop_after
     if not config.keyword and not stop:
         return list(items)
