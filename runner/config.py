@@ -83,7 +83,8 @@ class RunConfig:
     """One conformance run as asked for. `keyword` and `markers` narrow it: such a run is PARTIAL and never GO.
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
-    With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names: `NAME` or `NAME@VERSION`.
+    With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names, as `NAME` or
+    `NAME@VERSION`.
     """
 
     release: Release
