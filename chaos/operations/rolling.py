@@ -8,6 +8,7 @@ The order is that of Kafka's upgrade notes: dedicated controllers first, then br
 kind, because each stop of it costs an election.
 
 A node that ends by itself or does not come back in time ends the schedule: a cluster that lacks a node can lose no other.
+That holds for every node, also for one that is not rolled at the time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from verification.vocabulary.history import LostNode
 
 #: The reason of an end stands before the stack traces of all threads that come with it; with those it is some 100 lines.
 LAST_LINES = 300
+#: A node writes it once in each start.
+NAMED = "Kafka version: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +113,16 @@ class NodeReturn:
             self.arena.cluster.crash(self.node)
         raise error
 
-    def _lost(self, how: str) -> NodeLostError:
+    def lost_later(self) -> NodeLostError:
+        """The error of a node that had come back, and was seen not to run any more."""
+        return self._lost("ended by itself", had_joined=True)
+
+    def _lost(self, how: str, *, had_joined: bool = False) -> NodeLostError:
         cluster, self.lost = self.arena.cluster, True
         lines = cluster.log_tail(self.node, LAST_LINES).splitlines()
-        began = max((number for number, line in enumerate(lines, start=1) if line == self.said), default=0)
+        # It names its version when it starts, early in its log.
+        first = [(had_joined and NAMED in line) or line == self.said for line in lines]
+        began = max((number for number, is_first in enumerate(first, start=1) if is_first), default=0)
         return NodeLostError(
             f"node {self.node} {how} with {self.release}. The end of its log:\n{cluster.log_tail(self.node)}",
             LostNode(
@@ -123,8 +132,17 @@ class NodeReturn:
                 at_ns=time.monotonic_ns(),
                 exit_status=cluster.exit_status(self.node),
                 log="\n".join(lines[began:]),
+                had_joined=had_joined,
             ),
         )
+
+
+def require_running(arena: Arena) -> None:
+    """Raise NodeLostError for a node that is down. Asked when no step has one down."""
+    for node, release in arena.cluster.installed().items():
+        if not arena.cluster.is_running(node):
+            back = NodeReturn(arena=arena, node=node, before=release, release=release, said="")
+            raise back.lost_later()
 
 
 def next_node(arena: Arena, release: str, nodes: tuple[int, ...] = ()) -> BrokerId:

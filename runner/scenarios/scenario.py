@@ -66,6 +66,8 @@ PIPELINE_FLOORS = (
     Floor(name="observers_at_end", need=2),
     Floor(name="copied_before", need=200),
     Floor(name="copied_after", need=200),
+    # When one part of a pipeline stops for good, the others still meet the floors above.
+    Floor(name="caught_up", need=1),
     Floor(name="interrupted_copies", need=1),
     Floor(name="drained", need=1),
 )

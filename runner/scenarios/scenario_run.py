@@ -13,9 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chaos.arena import Arena
+from chaos.errors import NodeLostError
+from chaos.operations.rolling import require_running
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
@@ -155,10 +158,31 @@ class ScenarioRun:
     def recover(self, *, timeout_s: float) -> None:
         """Wait until every broker is back, every link open and every replica in sync, while clients go on working.
 
-        Clients work at a fraction of their rate: on two cores, a broker that starts under the full load takes 20 s.
+        Clients work at a fraction of their rate: on two cores, a broker that starts under the full load takes 20 s. In an
+        upgrade a node that is down now has ended by itself: that raises NodeLostError, and the history names it.
         """
-        with self.workload.eased():
-            await_healthy(self.cluster, timeout_s=timeout_s, idle=False)
+        upgrades = self.lane.config.upgrade is not None
+        try:
+            with self.workload.eased():
+                require = partial(require_running, self.arena) if upgrades else lambda: None
+                await_healthy(self.cluster, timeout_s=timeout_s, idle=False, require=require)
+        except NodeLostError as error:
+            self.recorder.record(self._loss(error))
+            raise
+
+    def _loss(self, error: NodeLostError) -> FaultRecord:
+        """The loss of a node that no step had down, as a step after all others of the schedule."""
+        schedule, lost = self.scenario.schedule, error.lost
+        return FaultRecord(
+            step=len(schedule),
+            fault="NodeEnded",
+            description=f"node {lost.node} ended by itself",
+            target=f"node {lost.node}, {lost.release}",
+            began_ns=lost.at_ns,
+            error=f"{type(error).__name__}: {error}",
+            stage=self.phase_name if any(step.stage == self.phase_name for step in schedule) else "",
+            lost=lost,
+        )
 
     def drain_pipeline(self, *, feeder_within_s: float, timeout_s: float) -> None:
         """Let a pipeline that reads topics of its own work on until nothing is left in them; then it can be stopped.

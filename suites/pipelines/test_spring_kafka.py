@@ -32,7 +32,7 @@ NEWEST = "4.0.6"
 ROLLBACKS = (*BROKEN_FLOORS, Floor(name="interrupted_copies", need=10))
 #: A transaction that times out is an abort in the log: all 3 of a workload of 25 s. Limit: a rebalance could abort one too.
 TIMEOUTS = (
-    *(each for each in PIPELINE_FLOORS if each.name in ("ok_before", "observers_at_end", "copied_before")),
+    *(each for each in PIPELINE_FLOORS if each.name in ("ok_before", "observers_at_end", "copied_before", "caught_up")),
     Floor(name="interrupted_copies", need=2),
 )
 

@@ -10,6 +10,7 @@ from chaos.cluster import BrokerId, Site
 from chaos.errors import NodeLostError
 from chaos.operations import restarting
 from chaos.operations.restarting import HastyRestart, RestartAllAtOnce, RestartNext
+from chaos.operations.rolling import require_running
 from tests.support.fake_cluster import BROKERS, FakeCluster, arena
 
 
@@ -36,6 +37,19 @@ def test_a_restart_is_not_proven_while_the_node_is_down() -> None:
         done.confirm()
     done.heal()
     assert not on.cluster.is_running(node), "a lost node stays as it is"
+
+
+def test_a_node_that_ends_by_itself_later_is_lost_too() -> None:
+    """Its log is that of its last start, and it has one release."""
+    on = arena()
+    require_running(on)
+    on.cluster.crash(BrokerId(2))
+    on.cluster.logs[BrokerId(2)] = "ERROR old\nINFO Kafka version: 4.1.2\nERROR new"  # type: ignore[attr-defined]
+    with pytest.raises(NodeLostError, match=r"node 2 ended by itself with 4\.1\.2") as lost:
+        require_running(on)
+    found = lost.value.lost
+    assert (found.before, found.release, found.exit_status, found.had_joined) == ("4.1.2", "4.1.2", 1, True)
+    assert found.log == "ERROR new"
 
 
 def test_a_hasty_restart_slows_followers_down_before_it_kills_their_leader(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tests.verification.test_fault_measures import sample, told
 from verification.coverage import pipeline_measures
 from verification.evidence.capture_reader import LogRow
 from verification.evidence.run_evidence import RunEvidence
-from verification.vocabulary.history import Entry
+from verification.vocabulary.history import Entry, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd
 
 
@@ -48,6 +48,28 @@ def test_without_a_fault_everything_was_copied_before_it() -> None:
     """And after the last heal, of which there is none, too."""
     run = piped(*SAMPLES, end=600)
     assert (pipeline_measures.copied_before(run), pipeline_measures.copied_after(run)) == (500, 600)
+
+
+AFTER = Phase(name="after-window", began_ns=5_000_000_000, ended_ns=9_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("offset", "entries", "count"),
+    [
+        (800, (AFTER, *SAMPLES), 1),
+        (799, (AFTER, *SAMPLES), 0),
+        (-1, (AFTER, *SAMPLES), 0),
+        # What was fed later may be left.
+        (800, (AFTER, *SAMPLES, sample(5.2, 950, 950, topic="in")), 1),
+        (800, SAMPLES, 0),
+        (800, (AFTER, *SAMPLES[:4]), 0),
+    ],
+)
+def test_a_pipeline_has_caught_up_with_what_was_there_before_the_after_window(
+    offset: int, entries: tuple[Entry, ...], count: int
+) -> None:
+    """Neither does a run without an after-window, or without a look at its input, say that it did."""
+    assert pipeline_measures.caught_up(told(*entries, offset=offset)) == {"in partition 0": count}
 
 
 class Log:

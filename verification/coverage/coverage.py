@@ -245,6 +245,10 @@ MEASURES: dict[str, Measure] = {
     "copied_after": Measure(
         count=pipeline_measures.copied_after, text="offsets of outputs decided after the last fault was healed"
     ),
+    "caught_up": Measure(
+        count=pipeline_measures.caught_up,
+        text="input partitions whose offsets from before the after-window the pipeline has committed",
+    ),
     "drained": Measure(count=pipeline_measures.drained, text="pipelines that left no work in topics of their own"),
     "interrupted_copies": Measure(
         count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"

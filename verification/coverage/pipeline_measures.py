@@ -2,7 +2,8 @@
 
 How far its outputs had come at a time is in the samples of their ends. The last stable offset is taken, below which all
 outputs are decided; it also counts control records, one per transaction and partition. Whether a kill met work in progress
-is in the log: the transaction of the instance was aborted there.
+is in the log: the transaction of the instance was aborted there. Whether a part of it stopped for good is in the offsets
+that it committed: inputs behind them need no output.
 
 Free of pyspark.
 """
@@ -14,7 +15,11 @@ from collections.abc import Callable
 from verification.coverage.fault_measures import last_heal_ns
 from verification.evidence import lso_samples
 from verification.evidence.run_evidence import RunEvidence
-from verification.vocabulary.history import FaultRecord
+from verification.vocabulary.experiment import TopicRole
+from verification.vocabulary.history import FaultRecord, Phase
+
+#: The phase in which a pipeline copies what was left at its beginning.
+AFTER_WINDOW = "after-window"
 
 
 def _decided(evidence: RunEvidence, when: Callable[[int], bool]) -> int:
@@ -39,6 +44,26 @@ def copied_after(evidence: RunEvidence) -> int:
     outputs = {evidence.topic(topic_index) for topic_index, _ in lso_samples.outputs(evidence)}
     end = sum(each.last_stable_offset for each in evidence.captures.ends if each.topic in outputs)
     return end - _decided(evidence, lambda at_ns: at_ns <= healed_ns)
+
+
+def caught_up(evidence: RunEvidence) -> dict[str, int]:
+    """1 for each input partition of which the pipeline committed all that was decided when the after-window began.
+
+    0 for a partition of which it committed less, or of which no end is known from before.
+    """
+    began_ns = max((each.began_ns for each in evidence.history.of(Phase) if each.name == AFTER_WINDOW), default=0)
+    committed = {(each.topic, each.partition): each.offset for each in evidence.captures.group_offsets}
+
+    def passed(place: lso_samples.Place, topic: str) -> bool:
+        looks = [each for each in lso_samples.answered(evidence, place) if each.at_ns <= began_ns]
+        return bool(looks) and committed.get((topic, place[1]), -1) >= looks[-1].last_stable_offset
+
+    return {
+        f"{each.name} partition {at}": int(passed((index, at), each.name))
+        for index, each in enumerate(evidence.experiment.topics)
+        if each.role is TopicRole.INPUT
+        for at in range(each.partitions)
+    }
 
 
 def interrupted_copies(evidence: RunEvidence) -> int:

@@ -1,9 +1,11 @@
 """Lost nodes: nodes that did not come back in an upgrade, and whether the release that was started is to blame.
 
 A node is started with another release on the data that the one before it left. If it ends by itself, or is not back
-within the bound of its step, the schedule ends there. The release is to blame only if nothing else explains it:
+within the bound of its step, the schedule ends there. So it does when a node that had joined ends by itself: nodes of two
+releases are at work together, and either may be unable to bear the other. The release is to blame only if nothing else
+explains it:
 
-* The node changed its release. A restart on its own release is no step of an upgrade.
+* The node changed its release, or had joined. A restart on its own release is no step of an upgrade.
 * Its process was not ended by a signal, as by the kernel for lack of memory.
 * Its log names none of `OTHER_CAUSES`: what it lacked is the machine's, or ours, to give.
 * A process that has ended says in its log that Kafka ended it. A JVM that could not begin has no such line.
@@ -57,6 +59,7 @@ def rows(run: RunEvidence) -> list[Row]:
             "before": lost.before,
             "release": lost.release,
             "exit_status": lost.exit_status,
+            "had_joined": lost.had_joined,
             "waited_ms": (lost.at_ns - began_ns) // 1_000_000,
             "pace": _pace(run, began_ns, lost.at_ns),
             "causes": tuple(words for pattern, words in OTHER_CAUSES if re.search(pattern, lost.log)),
@@ -77,7 +80,7 @@ def lost_nodes(run: RunEvidence) -> Iterator[tuple[FaultRecord, LostNode]]:
 
 def excuse(row: Row) -> str:
     """Why the release is not to blame for a lost node; empty if it is."""
-    if row["before"] == row["release"]:
+    if row["before"] == row["release"] and not row["had_joined"]:
         return f"it was started with its own release {row['release']} again"
     status = row["exit_status"]
     if status is not None and status < 0:
@@ -95,8 +98,11 @@ def described(row: Row) -> str:
     """A lost node in words, with the end of its log."""
     status, after_s = row["exit_status"], row["waited_ms"] / 1_000
     how = "was not back" if status is None else f"ended by itself with exit status {status}"
+    release, when = f"{row['before']} → {row['release']}", f"{after_s:.1f} s after its start"
+    if row["had_joined"]:
+        release, when = row["release"], "after it had joined"
     return (
-        f"node {row['node']}, {row['before']} → {row['release']}, {how} {after_s:.1f} s after its start:\n"
+        f"node {row['node']}, {release}, {how} {when}:\n"
         f"{row['error'] or 'its log names no error'}\nThe end of its log:\n"
         + "\n".join(row["log"].splitlines()[-LINES_SHOWN:])
     )

@@ -18,5 +18,6 @@ def lost(index: RunIndex) -> Iterator[RawViolation]:
         runs = row["exit_status"] is None
         fast = row["waited_ms"] < _LONG_MS or 3 * (row["pace"] or 0) >= 1
         said = runs or (row["exit_status"] >= 0 and row["error"])
-        if row["release"] != row["before"] and fast and said and not row["causes"]:
+        changed = row["release"] != row["before"] or row["had_joined"]
+        if changed and fast and said and not row["causes"]:
             yield RawViolation(anomaly=Anomaly.LOST_NODE)

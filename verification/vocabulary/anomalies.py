@@ -170,10 +170,10 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.LOST_NODE: (
         "A node that was started with another release, on the data of the release before it, ended by itself or did not come"
-        " back within its bound.",
+        " back within its bound; or a node ended by itself while a cluster was upgraded.",
         "A cluster is upgraded and rolled back node by node; while one does not come back, the next failure stops its"
         " writers.",
-        "A node that its machine kept from starting is no finding; then the run is an error.",
+        "A node that its machine kept from running is no finding; then the run is an error.",
     ),
     Anomaly.STRANDED_PRODUCER: (
         "A transactional producer received an error after which it can never go on, although no other producer had"

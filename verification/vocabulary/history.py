@@ -131,11 +131,11 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostNode:
-    """A node that did not come back after a step had started it.
+    """A node that did not come back after a step had started it, or with `had_joined` one that ended by itself later.
 
-    `before` is the release that ran on its data before, `release` the one that was started. It was given up at `at_ns`;
-    `exit_status` is that of its process then, negative for a signal, None while it ran. `log` has its last lines of this
-    start.
+    `before` is the release that ran on its data before, `release` the one that was started; of a node that had joined, both
+    are its release. It was given up at `at_ns`; `exit_status` is that of its process then, negative for a signal, None while
+    it ran. `log` has its last lines of this start.
     """
 
     node: Int64
@@ -144,6 +144,7 @@ class LostNode:
     at_ns: Int64
     log: str
     exit_status: Int64 | None = None
+    had_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

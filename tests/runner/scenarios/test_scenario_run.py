@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,16 +11,22 @@ from typing import Any
 
 import pytest
 
+from chaos.cluster import BrokerId
 from chaos.errors import LinkError, NodeLostError
+from chaos.operations.rolling import RollNext
+from chaos.schedule import Step
 from fixtures.clients.errors import DriverSilentError
+from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.recording.recorder import Recorder
 from runner.scenarios import phases
 from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario_run import ScenarioRun
+from tests.support.fake_cluster import arena
+from verification.evidence import history_file
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
-from verification.vocabulary.history import LostNode
+from verification.vocabulary.history import FaultRecord, LostNode
 
 
 class Part:
@@ -101,6 +108,33 @@ def test_a_lost_node_ends_the_schedule_and_not_the_run(tmp_path: Path, monkeypat
     with pytest.raises(NodeLostError, match="node 2 ended by itself") as broken:
         run_scenario(run_of(tmp_path / "again", []))
     assert broken.value.__notes__ == ["the other nodes could not end the run: driver 3 does not answer"]
+
+
+@pytest.mark.parametrize("upgrade", [None, "4.1.2 to 4.3.1"])
+def test_a_node_that_ended_by_itself_is_named_by_the_history_of_an_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upgrade: str | None
+) -> None:
+    """Without an upgrade no release is to blame, and the cluster only gets no better."""
+    scenario_run = run_of(tmp_path, [])
+    scenario_run.arena, scenario_run.phase_name = arena(), "roll 2 of 3"
+    scenario_run.workload = SimpleNamespace(eased=nullcontext)  # type: ignore[assignment]
+    scenario_run.lane = SimpleNamespace(config=SimpleNamespace(upgrade=upgrade))  # type: ignore[assignment]
+    roll = Step(fault=RollNext("4.3.1"), stage="roll 2 of 3")
+    scenario_run.scenario = SimpleNamespace(schedule=(roll, roll))  # type: ignore[assignment]
+    scenario_run.arena.cluster.crash(BrokerId(2))
+
+    def await_healthy(*_: object, require: Callable[[], None], **__: object) -> None:
+        require()
+        raise ClusterUnhealthyError("node 2 is not running")
+
+    monkeypatch.setattr("runner.scenarios.scenario_run.await_healthy", await_healthy)
+    with pytest.raises(ClusterUnhealthyError if upgrade is None else NodeLostError):
+        ScenarioRun.recover(scenario_run, timeout_s=1)
+    scenario_run.recorder.seal()
+    named = history_file.read(scenario_run.directory.history).of(FaultRecord)
+    assert [(each.step, each.target, each.stage, bool(each.lost)) for each in named] == (
+        [] if upgrade is None else [(2, "node 2, 4.1.2", "roll 2 of 3", True)]
+    )
 
 
 def test_the_first_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

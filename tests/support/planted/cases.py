@@ -66,6 +66,7 @@ CASES: dict[str, Case] = {
         coordinating.refused,
         coordinating.refused_at_times,
         nodes.lost,
+        nodes.lost_beyond_its_start,
         nodes.lost_by_a_signal,
         nodes.lost_for_want_of_an_address,
         nodes.lost_on_a_slow_machine,

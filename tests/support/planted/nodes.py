@@ -26,6 +26,7 @@ def row_of(run: str = "planted", **over: Any) -> dict[str, Any]:
         "before": OLD,
         "release": NEW,
         "exit_status": 1,
+        "had_joined": False,
         "waited_ms": round(SHORT_S * 1_000),
         "pace": 0.0,
         "causes": (),
@@ -54,10 +55,11 @@ def _planted(run: str, *, lasts_s: float = SHORT_S, guilty: bool = False, **over
             lost=LostNode(
                 node=2,
                 before=OLD,
-                release=NEW,
+                release=row["release"],
                 at_ns=began_ns + round(lasts_s * S),
                 exit_status=row["exit_status"],
                 log=row["log"],
+                had_joined=row["had_joined"],
             ),
         )
     )
@@ -69,6 +71,11 @@ def _planted(run: str, *, lasts_s: float = SHORT_S, guilty: bool = False, **over
 def lost(run: str) -> tuple[Plant, set[Found]]:
     """The new release ended by itself and said why."""
     return _planted(run, guilty=True)
+
+
+def lost_beyond_its_start(run: str) -> tuple[Plant, set[Found]]:
+    """A node that still had the old release ended by itself while another one was rolled."""
+    return _planted(run, lasts_s=0, release=OLD, had_joined=True, guilty=True)
 
 
 def lost_by_a_signal(run: str) -> tuple[Plant, set[Found]]:

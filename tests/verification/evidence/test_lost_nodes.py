@@ -53,6 +53,8 @@ def test_the_files_say_what_was_planted(name: str, tmp_path: Path) -> None:
         ({"pace": None}, "clients were too slow at that time: the machine may have been"),
         ({"pace": None, "waited_ms": LONG_S * 1_000 - 1}, ""),
         ({"release": nodes.OLD}, "it was started with its own release 4.1.2 again"),
+        ({"release": nodes.OLD, "had_joined": True, "exit_status": 1, "error": nodes.FATAL, "waited_ms": 0}, ""),
+        ({"had_joined": True, "exit_status": 1}, "its log has no line in which Kafka says why it ended"),
         ({"exit_status": -9, "error": nodes.FATAL}, "its process was ended by signal 9"),
         ({"exit_status": 1}, "its log has no line in which Kafka says why it ended"),
         ({"causes": ("memory was short",)}, "memory was short"),
@@ -124,6 +126,12 @@ def test_a_lost_node_is_told_with_its_moment_and_its_log(tmp_path: Path) -> None
     assert around is not None
     assert (around.at_ns, around.stage) == (step.lost.at_ns, "roll 1 of 3")
     assert excused(evidence) == ()
+
+
+def test_a_node_that_was_lost_later_has_one_release() -> None:
+    """It was not started by a step, so no time since its start is given."""
+    row = nodes.row_of(release=nodes.OLD, had_joined=True)
+    assert described(row).startswith("node 2, 4.1.2, ended by itself with exit status 1 after it had joined:\n")
 
 
 @pytest.mark.parametrize(
