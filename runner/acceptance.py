@@ -178,9 +178,12 @@ def never_run(lines: Sequence[dict[str, Any]]) -> list[AcceptanceRun]:
 
 
 def outstanding(stored: Stored, commit: str, *, rerun: bool = False, only: str = "") -> list[AcceptanceRun]:
-    """The runs to make now, whose names contain `only`; valid are acceptable results, and all of the same commit."""
+    """The runs to make now, whose names contain `only`; valid are acceptable results, and all of the same commit.
+
+    Raises MatrixRunError when no name does.
+    """
     return stored.outstanding(
-        [run for run in MATRIX if only in run.name],
+        matrix_run.chosen(MATRIX, [only]),
         valid=lambda line: line["commit"] == commit or not objections(line),
         rerun=rerun,
     )
@@ -220,12 +223,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.render_only:
         stored.save()
         return int(ExitCode.CONFORMANT)
-    for run in outstanding(stored, checkout.commit(), rerun=options.rerun, only=options.only):
-        try:
+    try:
+        for run in outstanding(stored, checkout.commit(), rerun=options.rerun, only=options.only):
             stored.put(perform(run))
-        except MatrixRunError as error:
-            print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
-            return int(error.exit_code)
+    except MatrixRunError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+        return int(error.exit_code)
     for run in never_run(stored.cells):
         print(f"{run.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
     return int(exit_of(stored.cells))

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from fixtures.errors import OnceproofError
 from runner import checkout
@@ -44,6 +44,25 @@ def perform(name: str, arguments: Sequence[str], *, within_s: float) -> tuple[di
         "decision": results["decision"],
     }
     return line, results
+
+
+class _Named(Protocol):
+    """A cell of a matrix."""
+
+    @property
+    def name(self) -> str:
+        """Its name in options and in names of directories."""
+
+
+_Cell = TypeVar("_Cell", bound=_Named)
+
+
+def chosen(cells: Sequence[_Cell], words: Sequence[str]) -> tuple[_Cell, ...]:
+    """The cells whose name contains one of the words; all without words. Raises MatrixRunError for none."""
+    found = tuple(cell for cell in cells if not words or any(word in cell.name for word in words))
+    if not found:
+        raise MatrixRunError(f"No run has {' or '.join(words)} in its name, such as {cells[0].name}.")
+    return found
 
 
 def row_of(result: dict[str, Any]) -> dict[str, Any]:

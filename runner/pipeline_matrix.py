@@ -155,12 +155,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.render_only:
         stored.save()
         return int(ExitCode.CONFORMANT)
-    due = stored.outstanding(
-        [run for run in MATRIX if options.only in run.name],
-        valid=lambda line: line["commit"] == commit or not objections(line),
-        rerun=options.rerun,
-    )
     try:
+        due = stored.outstanding(
+            matrix_run.chosen(MATRIX, [options.only]),
+            valid=lambda line: line["commit"] == commit or not objections(line),
+            rerun=options.rerun,
+        )
         for run in due:
             stored.put(perform(run))
     except MatrixRunError as error:

@@ -185,14 +185,6 @@ def outstanding(stored: StoredPaths, paths: Sequence[MatrixPath], commit: str, *
     return [named[name] for name in valid]
 
 
-def chosen(words: Sequence[str]) -> tuple[MatrixPath, ...]:
-    """The paths whose name contains one of the words; all without words. Raises MatrixRunError for none."""
-    found = tuple(path for path in matrix() if not words or any(word in path.name for word in words))
-    if not found:
-        raise MatrixRunError(f"No path has {' or '.join(words)} in its name, such as {matrix()[0].name}.")
-    return found
-
-
 def exit_of(paths: Sequence[MatrixPath], stored: StoredPaths) -> ExitCode:
     """1 when a path did not end as expected, 2 when one was never run."""
     lines = {line["name"]: line for line in stored.cells}
@@ -220,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     stored = read()
     try:
-        paths = chosen(options.paths)
+        paths = matrix_run.chosen(matrix(), options.paths)
         if options.render_only:
             stored.save()
             return int(ExitCode.CONFORMANT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -38,11 +39,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts upgrades in `run` below the directory of the test; ends the processes that they leave."""
     started: list[Command] = []
 
-    def begin(*options: str, patch: str = "") -> Command:
+    def begin(*options: str, patch: str = "", pair: tuple[str, ...] = ONE_ROLL) -> Command:
         place = tmp_path / f"command-{len(started)}"
         place.mkdir()
         directory = ("--run-dir", str(tmp_path / "run"))
-        arguments = python("pytest", "suites/upgrades", *ONE_ROLL, *directory, *options, patch=patch)
+        arguments = python("pytest", "suites/upgrades", *pair, *directory, *options, patch=patch)
         started.append(Command(place, arguments, {}))
         return started[-1]
 
@@ -123,3 +124,39 @@ def test_a_node_that_does_not_come_back_is_a_finding(start: Start, tmp_path: Pat
     (example,) = finding["examples"]
     assert example["circumstances"]["stage"] == "roll 1 of 3"
     assert re.search(r"node \d, 3\.9\.2 → 4\.0\.2, ended by itself with exit status 1", example["detail"])
+
+
+@pytest.mark.deep
+def test_a_node_that_ends_while_another_is_rolled_is_a_finding(start: Start, tmp_path: Path) -> None:
+    """Its directory is gone, so it ends itself with an error in its log. It is named with its one release."""
+    command = start()
+    command.wait_for(lambda: ", 4.1.2 → 4.2.1" in command.output, "the roll", within_s=RUN_WITHIN_S)
+    (rolled,) = set(re.findall(r"node (\d), 4\.1\.2 → 4\.2\.1", command.output))
+    lost = next(each for each in "321" if each != rolled)
+    (data,) = (tmp_path / "run").glob(f"clusters/*/*/data/*{lost}")
+    shutil.rmtree(data)
+    ended = command.end(within_s=RUN_WITHIN_S)
+    assert ended.code == 1, ended.output
+    ended.left_nothing()
+    (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
+    findings = json.loads(verdict.read_text(encoding="utf-8"))["findings"]
+    (finding,) = (each for each in findings if each["anomaly"] == "lost-node")
+    (example,) = finding["examples"]
+    assert example["detail"].startswith(
+        f"node {lost}, 4.1.2, ended by itself with exit status 1 after it had joined:\nERROR"
+    )
+
+
+@pytest.mark.deep
+def test_an_interrupted_migration_leaves_nothing_but_evidence(start: Start, tmp_path: Path) -> None:
+    """ZooKeeper, controllers and brokers are all at work when Ctrl-C is pressed."""
+    command = start("--from", "3.9.2", "--migrate", pair=())
+    command.wait_for(lambda: "dual write" in command.output, "the dual write", within_s=RUN_WITHIN_S)
+    assert len(command.processes()) >= 8, "three brokers, three controllers, ZooKeeper and Toxiproxy"
+    command.interrupt(signal.SIGINT)
+    ended = command.end()
+    assert ended.code == 5, ended.output
+    ended.left_nothing()
+    found = results(tmp_path)
+    assert (found["interrupted"], found["decision"]) == (True, "UNDECIDED")
+    assert not list((tmp_path / "run").glob("clusters/**/data"))

@@ -104,3 +104,9 @@ def test_a_missing_run_and_an_objection_have_their_exit_codes(
     command.LINES.write_text(json.dumps(line(row("right", "FAIL"))) + "\n", encoding="utf-8")
     assert main(["--only", MATRIX[0].name]) == ExitCode.VIOLATION
     assert f"{MATRIX[0].name}: pipelines-right-confluent-1 is FAIL" in capsys.readouterr().err
+
+
+def test_a_name_that_no_run_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing would run, and that would look like success."""
+    assert main(["--only", "seed 9"]) == ExitCode.ENVIRONMENT
+    assert f"No run has seed 9 in its name, such as {MATRIX[0].name}." in capsys.readouterr().err

@@ -12,8 +12,9 @@ import pytest
 
 from fixtures.clusters.locks.releases import Release, default_release, supported_releases
 from runner import upgrade_matrix as command
+from runner.matrix_run import chosen
 from runner.pytest_process import OverdueRunError
-from runner.upgrade_matrix import MatrixPath, chosen, main, matrix, objections, outstanding, read, render
+from runner.upgrade_matrix import MatrixPath, main, matrix, objections, outstanding, read, render
 from runner.upgrades.path import UpgradePath
 from verification.known_bugs.catalogue import load as load_known_bugs
 from verification.vocabulary.verdict import Decision, ExitCode
@@ -123,7 +124,7 @@ def test_a_matrix_goes_on_where_it_stopped(ran: list[str], tmp_path: Path) -> No
 
 def test_what_has_an_answer_is_not_run_again(ran: list[str]) -> None:
     """A result as expected stays valid at any commit, another one only at its own."""
-    path = chosen(["4.1.2-to-4.2.1"])
+    path = chosen(matrix(), ["4.1.2-to-4.2.1"])
 
     def left(each: dict[str, Any]) -> int:
         command.LINES.write_text(json.dumps(each) + "\n", encoding="utf-8")
@@ -154,7 +155,7 @@ def test_the_page_shows_what_was_not_expected() -> None:
 def test_a_name_that_no_path_has_is_a_sentence(ran: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """With the exit code of the environment, and an example."""
     assert main(["--paths", "9.9.9"]) == ExitCode.ENVIRONMENT
-    assert "No path has 9.9.9 in its name, such as 3.9.2-to-4.0.2-confluent-1." in capsys.readouterr().err
+    assert "No run has 9.9.9 in its name, such as 3.9.2-to-4.0.2-confluent-1." in capsys.readouterr().err
     assert ran == []
 
 
