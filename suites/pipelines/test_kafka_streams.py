@@ -51,15 +51,22 @@ KILLS_IN_A_TRANSACTION = tuple(
 )
 
 
-def order_count(version: str) -> PipelineWorkload:
-    """One instance that counts, so that each kill strikes the whole state."""
+def order_count(
+    version: str, name: str = "count", *, instances: int = 1, standbys: int = 0, keeps_state: bool = True
+) -> PipelineWorkload:
+    """Instances that count: with a single one each kill strikes the whole state."""
     pipeline = Pipeline(
-        name=f"kafka-streams-{version}-count",
+        name=f"kafka-streams-{version}-{name}",
         command=(f"{{kafka-streams {version} OrderCount}}",),
         directory=Path(__file__).parents[2],
-        environment={"ONCEPROOF_GUARANTEE": "exactly_once_v2", "ONCEPROOF_COMMIT_MS": "5000"},
+        environment={
+            "ONCEPROOF_GUARANTEE": "exactly_once_v2",
+            "ONCEPROOF_COMMIT_MS": "5000",
+            "ONCEPROOF_STANDBYS": str(standbys),
+            "ONCEPROOF_KEEPS_STATE": str(keeps_state).lower(),
+        },
         shape="counted",
-        instances=1,
+        instances=instances,
     )
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
 
@@ -101,6 +108,30 @@ def test_streams_count_exactly_once(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=order_count(NEWEST),
         schedule=KILLS_IN_A_TRANSACTION,
+        floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_streams_count_without_a_directory(run: RunScenario) -> None:
+    """Kafka Streams with exactly_once_v2 counts each input exactly once when every start finds an empty state directory."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count(NEWEST, "count-without-a-directory", keeps_state=False),
+        schedule=KILLS_IN_A_TRANSACTION,
+        floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_streams_count_on_a_standby(run: RunScenario) -> None:
+    """A standby replica of Kafka Streams that takes over from a paused instance counts each input exactly once."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count(NEWEST, "count-on-a-standby", instances=2, standbys=1),
+        schedule=PAUSED,
         floors=PIPELINE_FLOORS,
     )
 

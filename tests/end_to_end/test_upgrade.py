@@ -142,16 +142,16 @@ def test_a_node_that_ends_while_another_is_rolled_is_a_finding(start: Start, tmp
     findings = json.loads(verdict.read_text(encoding="utf-8"))["findings"]
     (finding,) = (each for each in findings if each["anomaly"] == "lost-node")
     (example,) = finding["examples"]
-    assert example["detail"].startswith(
-        f"node {lost}, 4.1.2, ended by itself with exit status 1 after it had joined:\nERROR"
-    )
+    assert f"node {lost}, 4.1.2, ended by itself with exit status 1 after it had joined:\nERROR" in example["detail"]
 
 
 @pytest.mark.deep
 def test_an_interrupted_migration_leaves_nothing_but_evidence(start: Start, tmp_path: Path) -> None:
     """ZooKeeper, controllers and brokers are all at work when Ctrl-C is pressed."""
     command = start("--from", "3.9.2", "--migrate", pair=())
-    command.wait_for(lambda: "dual write" in command.output, "the dual write", within_s=RUN_WITHIN_S)
+    command.wait_for(
+        lambda: "says that it has copied the metadata" in command.output, "the dual write", within_s=RUN_WITHIN_S
+    )
     assert len(command.processes()) >= 8, "three brokers, three controllers, ZooKeeper and Toxiproxy"
     command.interrupt(signal.SIGINT)
     ended = command.end()
