@@ -105,6 +105,7 @@ def test_a_roll_that_is_interrupted_leaves_nothing_but_evidence(start: Start, tm
     assert judged.code == 5, judged.output
 
 
+@pytest.mark.deep
 def test_a_node_that_does_not_come_back_is_a_finding(start: Start, tmp_path: Path) -> None:
     """4.0 refuses a segment size that 3.9 accepts. The run ends, nothing of it is left, and its evidence convicts again."""
     own = tmp_path / "own.properties"
