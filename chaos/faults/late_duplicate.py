@@ -11,6 +11,7 @@ batch may have been known already, or the next transaction may have taken it in.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from wire.values import TopicPartition
 
 #: A socket timeout of some seconds, a reconnect, the end of the transaction, and the pause before the next one.
 NEXT_TRANSACTION_WITHIN_S = 30.0
+#: A successor starts and initialises in a second; at a load of 19 on two processors one took longer than 1.2 s.
+SUCCEEDED_WITHIN_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +48,7 @@ class LateDuplicate:
 
     def inject(self, arena: Arena) -> Injection:
         """Hold the next Produce request of the producer; the rest happens in `confirm`."""
-        owners = [each for each in arena.clients.alive("producer") if each.transactional_id is not None]
-        if len(owners) <= self.producer:
-            raise UnresolvedTargetError(
-                f"there is no transactional producer {self.producer}; {len(owners)} are running"
-            )
-        owner, links = owners[self.producer], self.on.resolve(arena)
+        owner, links = self._owner(arena), self.on.resolve(arena)
         with ExitStack() as undo:
             frames = FrameFilter(api="Produce", transactional_id=owner.transactional_id, count=1)
             relay, rule = lead_through(arena, undo, links, frames, Hold())
@@ -60,6 +58,19 @@ class LateDuplicate:
         return Injection(
             target=str(owner.transactional_id), confirm=progress.confirm, heal=kept.close, processes=(owner.process,)
         )
+
+    def _owner(self, arena: Arena) -> ClientProcess:
+        """The producer; one that an earlier step has ended may not have its successor yet."""
+        deadline = time.monotonic() + SUCCEEDED_WITHIN_S
+        while True:
+            owners = [each for each in arena.clients.alive("producer") if each.transactional_id is not None]
+            if len(owners) > self.producer:
+                return owners[self.producer]
+            if time.monotonic() > deadline:
+                raise UnresolvedTargetError(
+                    f"there is no transactional producer {self.producer}; {len(owners)} are running"
+                )
+            time.sleep(0.1)
 
 
 @dataclass(slots=True, kw_only=True)

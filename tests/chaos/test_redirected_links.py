@@ -15,6 +15,7 @@ from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Link, Site
 from chaos.errors import FutileFaultError, InjectionError, LinkError, UnresolvedTargetError
+from chaos.faults import late_duplicate
 from chaos.faults.fault import Injection
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
@@ -265,8 +266,9 @@ def test_a_late_duplicate_arrives_in_the_next_transaction(mesh: ToxiproxyMesh, b
     assert mesh.is_healed()
 
 
-def test_a_late_duplicate_needs_a_transactional_producer(mesh: ToxiproxyMesh) -> None:
+def test_a_late_duplicate_needs_a_transactional_producer(mesh: ToxiproxyMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     """A producer that does not run cannot be aimed at, and one before the first is refused when the schedule is built."""
+    monkeypatch.setattr(late_duplicate, "SUCCEEDED_WITHIN_S", 0.2)
     with pytest.raises(UnresolvedTargetError, match="no transactional producer 7; 2 are running"):
         LateDuplicate(on=FromSite(Site("app")), producer=7).inject(on_real_links(mesh))
     with pytest.raises(FutileFaultError, match="no producer -1"):
