@@ -53,7 +53,8 @@ LOGGED = (*_SPINE, "digest", "identity_digest")
 GIVEN = (*PLACE, "identity_run", "process", "operation", "index", "valid", "digest", "identity_digest")
 _SEEN = """
     run, topic_index, partition, offset, {committed} as committed, {uncommitted} as uncommitted, {observer} as observer,
-    {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest, not valid as foreign_value,
+    {received_ns} as received_ns, {previous} as previous, {digest} as digest, identity_digest,
+    {foreign} as foreign_value,
     case when identity_run = run then process end as process,
     case when identity_run = run then operation end as operation,
     case when identity_run = run then index end as index
@@ -63,6 +64,7 @@ _CAPTURED = {
     "received_ns": "cast(null as bigint)",
     "previous": "cast(null as bigint)",
     "digest": "digest",
+    "foreign": "not valid",
 }
 _OBSERVED = {
     "committed": "0",
@@ -71,6 +73,8 @@ _OBSERVED = {
     "received_ns": "case when committed_reader then received_ns end",
     "previous": "previous",
     "digest": "cast(null as bigint)",
+    # Other values are compared by digest: what an observer received of them need not have the identity of their record.
+    "foreign": "not valid and identity_digest is null",
 }
 
 
@@ -123,7 +127,7 @@ def _seen(frames: Dataframes) -> DataFrame:
     )
     every = captured.repartition(*PARTITION).unionByName(_selected(observed, _SEEN, **_OBSERVED))
     sums = ["sum(committed) as committed", "sum(uncommitted) as uncommitted", "true as given"]
-    # A foreign value that was observed has no digest to compare.
+    # A foreign value that was observed without a text has no digest to compare.
     sums.append("max(foreign_value) as foreign_value")
     masks = [
         "bit_or(shiftleft(1L, observer)) as received",
@@ -155,7 +159,7 @@ def _joined(frames: Dataframes) -> DataFrame:
         "in_log": "has_log and on_spine is not null",
         "genuine": "case when on_spine then valid and identity_run = run else process_max is not null end",
         "inconsistent": f"coalesce({differs}, false) or coalesce(control is not null and given, false)"
-        " or (has_log and (on_spine is null or coalesce(valid and foreign_value, false)))",
+        " or (has_log and (on_spine is null or coalesce(valid and foreign_value and identity_digest != 0, false)))",
         "committed": "coalesce(committed, 0)",
         "uncommitted": "coalesce(uncommitted, 0)",
         "received": "coalesce(received, 0)",

@@ -17,7 +17,7 @@ from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import IsolationLevel
 from verification.vocabulary.history import Action, Operation, Settled
-from verification.vocabulary.identity import decode
+from verification.vocabulary.identity import decode, text_digest
 
 #: For so long a broker remembers an idle producer (the default of producer.id.expiration.ms; up to 3.3 seven times as long).
 FORGOTTEN_NS = 24 * 3_600 * 10**9
@@ -197,7 +197,7 @@ def _observations(run: RunEvidence) -> Iterator[Row]:
                     "partition": partition,
                     "offset": offset,
                     **identity_row(text.encode()),
-                    **({} if text else {"identity_digest": None}),
+                    "identity_digest": text_digest(text) or None,
                 }
 
 

@@ -92,7 +92,11 @@ def _not_the_logs(spot: Spot) -> bool:
         return False
     if spot.row is None or spot.row.get("control") is not None:
         return True
-    return bool(spot.row["valid"]) and any(not row["valid"] for row in spot.given())
+    if not spot.row["valid"] or not spot.row["identity_digest"]:  # an empty value has the digest 0, and no text
+        return False
+    # What an observer received is compared by its digest, if it has one: an identity may be elsewhere than in the value.
+    without = [row for row in spot.observed if row["identity_digest"] is None]
+    return any(not row["valid"] for row in (*spot.committed, *spot.uncommitted, *without))
 
 
 def _gone(index: RunIndex, spot: Spot) -> Row | None:

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from verification.sources.parse import identity_columns
+from verification.sources.parse import identity_columns, referring_columns
 from verification.sources.ranges import Range, RangeGroup, decode, grouped
 from verification.sources.schema import DELIVERED
 from verification.vocabulary.errors import CaptureError, ReaderTimeoutError
+from verification.vocabulary.input_reference import VALUE, finder
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -147,6 +148,17 @@ class ClientReader(DataSourceReader):
             "partition": pa.array([each.partition for each, _ in kept], type=pa.int32()),
             "offset": pa.array([message.offset() for _, message in kept], type=pa.int64()),
             "timestamp_ms": pa.array([message.timestamp()[1] for _, message in kept], type=pa.int64()),
-            **identity_columns([message.value() for _, message in kept]),
+            **_identities(kept),
         }
         return pa.RecordBatch.from_pydict({name: columns[name] for name in DELIVERED.names})
+
+
+def _identities(kept: list[tuple[Range, Any]]) -> dict[str, pa.Array]:
+    columns = identity_columns([message.value() for _, message in kept])
+    if not any(each.reference for each, _ in kept):
+        return columns
+    texts = [
+        finder(each.reference or VALUE)(message.key(), message.value(), message.headers() or ())
+        for each, message in kept
+    ]
+    return referring_columns(columns, texts)

@@ -42,9 +42,14 @@ def frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     Options: `bootstrap`, `isolation`, `run`, `ranges` (see `ranges.encode`), `tasks`, `timeout_s`, `settings` (JSON of
     further settings of the Java consumer, without Spark's prefix), and optionally `split_offsets`.
 
-    Raises CaptureError when the session has no connector, or one that does not fit, and for two ranges of one partition.
+    Raises CaptureError when the session has no connector, or one that does not fit, for two ranges of one partition, and for
+    a range with a reference.
     """
     ranges = [each for each in decode(options["ranges"]) if each.length]
+    if any(each.reference for each in ranges):
+        raise CaptureError(
+            "the source connector finds identities in values only; the other sources find them elsewhere"
+        )
     if not ranges:
         return spark.createDataFrame([], DELIVERED)
     most = int(options.get("split_offsets", SPLIT_OFFSETS))

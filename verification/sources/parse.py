@@ -30,6 +30,8 @@ Sums = npt.NDArray[np.uint32]
 BODY_LENGTH = IDENTITY_LENGTH - 8
 #: Field of the layout → column of the dataframe, where they differ.
 COLUMN = {"run": "identity_run", "topic_index": "intended_topic_index"}
+#: The columns that compare two readers.
+DIGESTS = ("digest", "identity_digest")
 #: Columns of 64 bits; the other numbers have 32.
 _LONG = frozenset({"operation", "send_order", "source_offset"})
 _KINDS = tuple(str(kind) for kind in RecordKind)
@@ -54,6 +56,11 @@ def identity_columns(values: Sequence[bytes | None]) -> dict[str, pa.Array]:
     length = np.fromiter((-1 if value is None else len(value) for value in values), np.int64, len(values))
     start = np.cumsum(np.maximum(length, 0)) - np.maximum(length, 0)
     return identity_spans(b"".join(value for value in values if value is not None), start, length)
+
+
+def referring_columns(values: dict[str, pa.Array], texts: Sequence[bytes | None]) -> dict[str, pa.Array]:
+    """The columns of values, with the identities of other texts, one for each; the digests remain those of the values."""
+    return {**identity_columns(texts), **{name: values[name] for name in DIGESTS}}
 
 
 def identity_spans(buffer: bytes, start: Numbers, length: Numbers) -> dict[str, pa.Array]:

@@ -26,13 +26,17 @@ SPLIT_OFFSETS = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Range:
-    """Offsets [start, end) of one partition; `topic_index` is the topic's place in the experiment's list."""
+    """Offsets [start, end) of one partition; `topic_index` is the topic's place in the experiment's list.
+
+    `reference` says where the identities are if not in the values (`verification.vocabulary.input_reference`).
+    """
 
     topic: str
     topic_index: int
     partition: int
     start: int
     end: int
+    reference: str = ""
 
     @property
     def length(self) -> int:

@@ -24,10 +24,11 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from verification.sources.access import access
-from verification.sources.parse import Numbers, identity_spans
+from verification.sources.parse import Numbers, identity_spans, referring_columns
 from verification.sources.ranges import SPLIT_OFFSETS, Range, RangeGroup, decode, split_and_grouped
 from verification.sources.schema import LOG
 from verification.vocabulary.errors import CaptureError, ReaderTimeoutError
+from verification.vocabulary.input_reference import finder
 from wire.client import Client
 from wire.columns import Columns, columns
 from wire.errors import DeadlineError, WireError
@@ -130,6 +131,10 @@ def log_rows(run: str, wanted: Range, batches: Sequence[Batch]) -> pa.RecordBatc
     values = identity_spans(
         decoded.buffer, decoded.value_start[rows], np.where(control, -1, decoded.value_length[rows])
     )
+    if wanted.reference:
+        find = finder(wanted.reference)
+        texts = [find(each.key, each.value, each.headers) for batch in batches for each in batch.records()]
+        values = referring_columns(values, [text for text, kept in zip(texts, within, strict=True) if kept])
     if control.any():
         data = pa.array(~control)
         for name in ("valid", "digest", "identity_digest"):

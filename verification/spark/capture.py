@@ -23,6 +23,7 @@ from verification.evidence.capture_reader import LocalCaptureReader
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.errors import CaptureError
 from verification.vocabulary.experiment import Experiment, IsolationLevel
+from verification.vocabulary.input_reference import VALUE
 from verification.vocabulary.quiescent_state import QuiescentState
 
 if TYPE_CHECKING:
@@ -57,7 +58,14 @@ def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: Isol
                 raise CaptureError(f"no end is recorded for {topic.name}-{partition}; every partition must be pinned")
             stop = end.last_stable_offset if isolation is IsolationLevel.COMMITTED else end.high_watermark
             found.append(
-                Range(topic=topic.name, topic_index=topic_index, partition=partition, start=end.start, end=stop)
+                Range(
+                    topic=topic.name,
+                    topic_index=topic_index,
+                    partition=partition,
+                    start=end.start,
+                    end=stop,
+                    reference="" if topic.reference == VALUE else topic.reference,
+                )
             )
     return found
 

@@ -196,8 +196,8 @@ def _observations(spark: SparkSession, runs: Sequence[RunEvidence], observers: D
         "partition": record[1].cast("int"),
         "offset": record[2].cast("long"),
         **{name: column.cast(types[name]) for name, column in identity.items() if name in types},
-        # A foreign value has no text here, so nothing to compare.
-        "identity_digest": F.when(F.length(record[3]) > 0, F.crc32(record[3])),
+        # As `identity.text_digest`, but an empty text may also stand for a foreign value.
+        "identity_digest": F.when(record[3].rlike(r"\A[\x00-\xff]+\z"), F.crc32(F.encode(record[3], "ISO-8859-1"))),
     }
     declared = F.broadcast(observers.drop("observer"))
     return rows.join(declared, ["run", "observer_index"]).withColumns(columns).select(*schemas.OBSERVATIONS.names)

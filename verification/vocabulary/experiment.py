@@ -13,13 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from verification.vocabulary import strict_json
+from verification.vocabulary.input_reference import VALUE, finder
 from verification.vocabulary.strict_json import Float64, Int64
 
 FORMAT = 1
 #: Begins the names of finalized feature levels (KIP-584) among `Experiment.versions`.
 FEATURE = "feature "
-#: The references that are known: none, and a value that begins with the identity of its input.
-REFERENCES = ("", "value")
 #: The shape of an output that also says how many inputs of its key there were: a key and a running count.
 COUNTED = "counted"
 SHAPES = ("each", COUNTED)
@@ -43,7 +42,7 @@ class TopicRole(StrEnum):
 class ExperimentTopic:
     """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities.
 
-    `reference` says how a record names its input where a program wrote it that knows no identities (`REFERENCES`).
+    `reference` says where a record names its input if a program wrote it that knows no identities (`input_reference`).
     `shape` says what the outputs of such a program are (`SHAPES`): one for each input, or that with a running count.
     """
 
@@ -122,17 +121,17 @@ class Experiment:
         """Refuse references that cannot be resolved, and shapes that cannot be judged."""
         inputs = sum(topic.role is TopicRole.INPUT for topic in self.topics)
         for topic in self.topics:
-            if topic.reference not in REFERENCES:
-                raise ValueError(f"topic {topic.name} has the reference {topic.reference!r}, which is not known")
+            if topic.reference:
+                finder(topic.reference)
             fitting = topic.role is TopicRole.OUTPUT and inputs == 1 and self.pipeline is not None and self.has_log
             if topic.reference and not fitting:
                 raise ValueError(
                     f"topic {topic.name} has a reference, which only an output may have, in a run with a log, a pipeline"
                     " and exactly one input topic"
                 )
-            if topic.shape not in SHAPES or (topic.shape == COUNTED and not topic.reference):
+            if topic.shape not in SHAPES or (topic.shape == COUNTED and topic.reference != VALUE):
                 raise ValueError(
-                    f"topic {topic.name} has the shape {topic.shape!r}, which is not known or needs a reference"
+                    f"topic {topic.name} has the shape {topic.shape!r}, which is not known or needs the reference {VALUE!r}"
                 )
 
     @property

@@ -85,6 +85,17 @@ class Identity:
         return (body + f"{zlib.crc32(body):08x}".encode("ascii")).ljust(size, b".")
 
 
+def text_digest(text: str) -> int | None:
+    """CRC-32 of the beginning of a value that an observer received, from its text: a Latin-1 character for each byte.
+
+    None for a text with other characters, which nothing can be compared with.
+    """
+    try:
+        return zlib.crc32(text.encode("latin-1"))
+    except UnicodeEncodeError:
+        return None
+
+
 def decode(value: bytes | None) -> Identity | None:
     """Parse a record value; None when this suite did not write it or its content changed."""
     if value is None or len(value) < IDENTITY_LENGTH or not value.startswith(MAGIC.encode("ascii")):

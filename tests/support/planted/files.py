@@ -70,7 +70,7 @@ def _observations(plant: Plant, directory: RunDirectory) -> None:
                         row["topic_index"],
                         row["partition"],
                         row["offset"],
-                        row["_value"][:96].decode() if row["valid"] else "",
+                        "" if row["identity_digest"] is None else (row["_value"] or b"")[:96].decode("latin-1"),
                     ]
                 ],
             }

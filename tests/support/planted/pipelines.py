@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.support.planted.copies import ALSO, COPIED, IN, OUT
 from tests.support.planted.files import write
-from tests.support.planted.histories import Client, Plant, Planted
+from tests.support.planted.histories import Client, Plant, Planted, valued
 from verification.evidence import references
+from verification.evidence.columns import IDENTITY
 from verification.evidence.row_types import Row
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import TopicRole
@@ -71,6 +72,20 @@ def wrong(run: str) -> tuple[Plant, set[FoundAt]]:
     found = {_at(anomaly, row) for anomaly, row in outputs.items()}
     found |= {_at("offset-without-output", lost), _at("phantom-record", garbage)}
     return _done(planted, int(ahead["offset"])), found
+
+
+def elsewhere(plant: Plant) -> Plant:
+    """The same with other values: outputs name their inputs in a header, and one of them has no value."""
+    for name in ("log", "uncommitted", "committed", "observations"):
+        for row in plant.rows[name]:
+            if row["topic_index"] != IN and row["valid"]:
+                value = None if row["offset"] == 2 else f"paid 5 € for {row['index']}".encode()
+                columns = valued(value)
+                # An observer received a text without an identity; captures have that of the header.
+                kept = () if name == "observations" else (*IDENTITY, "valid")
+                row |= {each: columns[each] for each in columns if each in row and each not in kept}
+    topics = tuple(replace(each, reference=each.reference and "header:input") for each in plant.experiment.topics)
+    return replace(plant, experiment=replace(plant.experiment, topics=topics))
 
 
 def _identity(row: Row) -> Identity:

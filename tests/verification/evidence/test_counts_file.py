@@ -106,13 +106,13 @@ def test_no_file_is_needed_where_nothing_counts(directory: RunDirectory) -> None
 
 
 def test_a_shape_that_cannot_be_judged_is_refused(tmp_path: Path) -> None:
-    """An unknown one, and one of a topic whose outputs name no input."""
+    """An unknown one, and one of a topic whose outputs name no input in their values."""
     experiment = counts.counted("counts")[0].experiment
     path = tmp_path / "scenario.json"
-    for change in ({"shape": "sum"}, {"reference": ""}):
+    for change in ({"shape": "sum"}, {"reference": ""}, {"reference": "key"}):
         topics = [asdict(experiment.topics[0]), asdict(experiment.topics[1]) | change]
         path.write_text(json.dumps({"format": 1, **asdict(experiment), "topics": topics}), encoding="utf-8")
-        with pytest.raises(UnfitExperimentError, match=re.escape("which is not known or needs a reference")):
+        with pytest.raises(UnfitExperimentError, match=re.escape("which is not known or needs the reference 'value'")):
             read(path)
     with pytest.raises(ValueError, match="topic out has the shape 'counted'"):
         replace(experiment, topics=(experiment.topics[0], replace(experiment.topics[1], reference="")))

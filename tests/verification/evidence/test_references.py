@@ -18,9 +18,13 @@ from tests.support.planted.pipelines import ROW_GROUP_ROWS
 from verification.evidence import references
 from verification.evidence.columns import CAPTURED
 from verification.evidence.row_types import Row
-from verification.evidence.rows import all_rows
+from verification.evidence.rows import all_rows, small_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
+from verification.fingerprints.in_memory import read_into_memory, small_run
+from verification.fingerprints.inputs import files as files_of
+from verification.fingerprints.workers.columns import NumpyColumns
+from verification.fingerprints.workers.observer_check import as_the_log_has_it, readable
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment, TopicRole, UnfitExperimentError, read
@@ -137,11 +141,12 @@ def test_a_run_without_references_is_not_touched(plant: Plant, tmp_path: Path) -
     assert _bytes(directory) == whole
 
 
+@pytest.mark.parametrize("form", [lambda plant: plant, pipelines.elsewhere])
 @pytest.mark.parametrize("case", [pipelines.clean, pipelines.wrong])
-def test_the_reference_judge_finds_what_is_wrong(case: Any, tmp_path: Path) -> None:
+def test_the_reference_judge_finds_what_is_wrong(case: Any, form: Any, tmp_path: Path) -> None:
     """Lost, doubled, of an aborted input, ahead of the group's offset, and of no input; and nothing in a clean run."""
     plant, expected = case("planted")
-    found = judge_rows(all_rows(read_run(pipelines.resolved(plant, tmp_path / "run"))))
+    found = judge_rows(all_rows(read_run(pipelines.resolved(form(plant), tmp_path / "run"))))
     assert {(str(each.anomaly), each.topic_index, each.partition, each.offset) for each in found} == expected
     assert len(found) == len(expected)
 
@@ -158,14 +163,27 @@ def test_spark_finds_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
     """The same, from the same files, with the input of a wrong output in words."""
     from verification.judge.judge import judge
 
-    good, _ = pipelines.clean("good")
-    bad, expected = pipelines.wrong("bad")
-    runs = [pipelines.resolved(plant, tmp_path / plant.experiment.run) for plant in (good, bad)]
-    passed, failed = judge(spark, runs)
+    good, bad = pipelines.clean("good")[0], pipelines.wrong("bad")[0]
+    other_good, (other_bad, expected) = pipelines.clean("fine")[0], pipelines.wrong("poor")
+    plants = (good, bad, pipelines.elsewhere(other_good), pipelines.elsewhere(other_bad))
+    passed, failed, *others = judge(
+        spark, [pipelines.resolved(each, tmp_path / each.experiment.run) for each in plants]
+    )
     assert not passed.findings
     assert {each.anomaly: each.count for each in failed.findings} == Counter(anomaly for anomaly, *_ in expected)
     (read_,) = [each for each in failed.findings if each.anomaly == "aborted-read"]
     assert read_.examples[0].detail == "copy of the input in partition 0 at offset 7; by the log: abort"
+    assert [[(each.anomaly, each.count) for each in judged.findings] for judged in others] == [
+        [(each.anomaly, each.count) for each in judged.findings] for judged in (passed, failed)
+    ]
+
+
+def test_observers_received_the_values_of_the_log_whatever_they_are(tmp_path: Path) -> None:
+    """They are compared by digest: texts without an identity, of other bytes than ASCII, and of no bytes at all."""
+    run = read_run(pipelines.resolved(pipelines.elsewhere(pipelines.clean("planted")[0]), tmp_path / "run"))
+    held = read_into_memory(small_run(run, small_rows(run), files_of([run])))
+    log = readable(NumpyColumns(held.captures["log"]), held.decided_ns)
+    assert [as_the_log_has_it(seen, log) for seen in held.polled] == [True, True]
 
 
 def _written(experiment: Experiment, path: Path, **changes: Any) -> Path:
@@ -180,7 +198,7 @@ def test_references_that_cannot_be_resolved_are_refused(plant: Plant, tmp_path: 
     own = asdict(experiment)["topics"]
     assert read(_written(experiment, path)) == experiment
     unknown = [own[0], own[1] | {"reference": "header"}, own[2]]
-    with pytest.raises(UnfitExperimentError, match="topic out has the reference 'header', which is not known"):
+    with pytest.raises(UnfitExperimentError, match="reference is 'header' and must be one of value, key, header:NAME,"):
         read(_written(experiment, path, topics=unknown))
     of_input = [own[0] | {"reference": "value"}, *own[1:]]
     two_inputs = [*own, own[0] | {"name": "more"}]

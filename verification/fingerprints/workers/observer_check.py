@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ import numpy as np
 from verification.fingerprints.workers.columns import NULL, Flags, NumpyColumns
 from verification.fingerprints.workers.hashing import Numbers
 from verification.fingerprints.workers.producer_layout import COMMIT, Producers, decided, outcomes
-from verification.vocabulary.identity import IDENTITY_LENGTH
+from verification.vocabulary.identity import text_digest
 
 _PARTITION = ("topic_index", "partition")
 
@@ -54,18 +53,14 @@ def polled(records: Iterable[PolledRecord], *, committed_reader: bool) -> Polled
     )
 
 
-def _digest(text: str) -> int:
-    """The digest of an identity's text; a value that is too short for an identity has none."""
-    return zlib.crc32(text.encode()) if len(text) == IDENTITY_LENGTH else NULL
-
-
 def records_of(path: str) -> Iterator[PolledRecord]:
     """The records of an observer's file (`sources.schema.OBSERVATIONS_LINE`)."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             poll = json.loads(line)
             for topic_index, partition, offset, text in poll["records"]:
-                yield topic_index, partition, offset, _digest(text), poll["received_ns"]
+                digest = text_digest(text)
+                yield topic_index, partition, offset, NULL if digest is None else digest, poll["received_ns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
