@@ -1,4 +1,4 @@
-"""A pipeline of the user, by its manifest: one in Go that copies, one that ends, and one that writes something else."""
+"""A pipeline of the user, by its manifest: two that work, one that ends, and one that writes something else."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.cluster
 Run = Callable[..., Ended]
 #: A scenario takes a minute; a loaded machine takes several times that.
 RUN_WITHIN_S = 600.0
+COPIER = str(GO_COPIER.parent / "python_copier" / "copier.py")
 #: Copies the inputs once the consumer has joined, and says so in words of its own instead of the input's value.
 FORGETFUL = """
 import os, signal
@@ -40,9 +41,10 @@ def run(tmp_path: Path) -> Iterator[Run]:
     """Runs the pipeline of a command line; whatever it started ends with the test."""
     commands: list[Command] = []
 
-    def perform(*command: str, manifest: Path = tmp_path / "pipeline.toml") -> Ended:
+    def perform(*command: str, manifest: Path = tmp_path / "pipeline.toml", reference: str = "value") -> Ended:
         if command:
-            manifest.write_text(f'name = "own"\ncommand = {json.dumps(command)}\n', encoding="utf-8")
+            text = f'name = "own"\ncommand = {json.dumps(command)}\nreference = {json.dumps(reference)}\n'
+            manifest.write_text(text, encoding="utf-8")
         options = ("--manifest", str(manifest), "--kafka", "4.3.1", "--runtime", "local", "--seed", "1", "--lanes", "1")
         narrowed = ("-k", "own_pipeline_killed", "--run-dir", str(tmp_path / "run"))
         (tmp_path / "place").mkdir()
@@ -76,7 +78,17 @@ def test_an_output_that_names_no_input_is_a_phantom(run: Run, tmp_path: Path) ->
 
 def test_a_pipeline_in_go_is_killed_twice_and_passes(run: Run, tmp_path: Path) -> None:
     """A third language, and a client that no other part of this suite uses; built on first use."""
-    ended = run(manifest=GO_COPIER / "pipeline.toml")
+    passed(run(manifest=GO_COPIER / "pipeline.toml"), tmp_path)
+
+
+def test_outputs_with_values_of_their_own_name_their_inputs(run: Run, tmp_path: Path) -> None:
+    """In JSON, with characters that no identity has; live observers received the same values."""
+    reference = "json:order.id"
+    passed(run("{python}", COPIER, "transaction", "--reference", reference, reference=reference), tmp_path)
+
+
+def passed(ended: Ended, tmp_path: Path) -> None:
+    """The instances were killed in transactions, and nothing was found."""
     assert ended.code == 0, ended.output
     (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
     coverage = {each["name"]: each["have"] for each in json.loads(verdict.read_text(encoding="utf-8"))["coverage"]}
