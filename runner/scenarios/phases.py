@@ -158,6 +158,8 @@ def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S
             scenario_run.drain_pipeline(feeder_within_s=STOP_WITHIN_S, timeout_s=PIPELINE_DRAINS_WITHIN_S)
     with scenario_run.phase("stop"):
         scenario_run.workload.stop(timeout_s=STOP_WITHIN_S)
+    for sentence in scenario_run.workload.ended_instances():
+        scenario_run.tell(sentence)
     with scenario_run.phase("await LSO = high watermark"):
         scenario_run.settle(before_fencing=True)
     with scenario_run.phase("fence"):

@@ -81,6 +81,7 @@ def test_a_pipeline_in_go_is_killed_twice_and_passes(run: Run, tmp_path: Path) -
     passed(run(manifest=GO_COPIER / "pipeline.toml"), tmp_path)
 
 
+@pytest.mark.deep
 def test_outputs_with_values_of_their_own_name_their_inputs(run: Run, tmp_path: Path) -> None:
     """In JSON, with characters that no identity has; live observers received the same values."""
     reference = "json:order.id"

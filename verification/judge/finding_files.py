@@ -61,8 +61,17 @@ def named(evidence: RunEvidence, violation: RawViolation) -> Violation:
         partition=violation.partition,
         offset=violation.offset,
         observer=violation.observer,
-        detail=violation.detail,
+        detail=_without_input(evidence, violation) or violation.detail,
     )
+
+
+def _without_input(evidence: RunEvidence, violation: RawViolation) -> str:
+    """Why an output of a pipeline names no input, empty for other violations: the manifest may be wrong, not the value."""
+    if violation.anomaly is not Anomaly.PHANTOM_RECORD or violation.process is not None:
+        return ""
+    topics = evidence.experiment.topics
+    reference = next((each.reference for index, each in enumerate(topics) if index == violation.topic_index), "")
+    return reference and f"it names no input: there is no whole identity by the reference {reference}"
 
 
 def surroundings(

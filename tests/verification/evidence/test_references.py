@@ -173,6 +173,10 @@ def test_spark_finds_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
     assert {each.anomaly: each.count for each in failed.findings} == Counter(anomaly for anomaly, *_ in expected)
     (read_,) = [each for each in failed.findings if each.anomaly == "aborted-read"]
     assert read_.examples[0].detail == "copy of the input in partition 0 at offset 7; by the log: abort"
+    (phantoms,) = [each for each in others[1].findings if each.anomaly == "phantom-record"]
+    assert "it names no input: there is no whole identity by the reference header:input" in {
+        each.detail for each in phantoms.examples
+    }
     assert [[(each.anomaly, each.count) for each in judged.findings] for judged in others] == [
         [(each.anomaly, each.count) for each in judged.findings] for judged in (passed, failed)
     ]
