@@ -119,11 +119,12 @@ def await_steady(scenario_run: ScenarioRun) -> None:
         progress = str(scenario_run.workload.progress())
         if not copies:
             return progress
-        return f"{progress}, {scenario_run.copied()} offsets; its log ends: {scenario_run.workload.pipeline_log()}"
+        log = scenario_run.workload.pipeline_log()
+        return f"{scenario_run.copied()} offsets; {f'its log ends: {log}' if log else 'its log is empty'}; {progress}"
 
     await_until(
         steady,
-        f"{need} operations answered ok{f', {copies} offsets of outputs copied by the pipeline' if copies else ''}",
+        f"{f'{copies} offsets of outputs from the pipeline, and ' if copies else ''}{need} operations answered ok",
         timeout_s=STEADY_WITHIN_S,
         last=seen,
     )
