@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from chaos.clients import Clients
-from chaos.cluster import Cluster
+from chaos.cluster import Cluster, Database
 from chaos.errors import UnresolvedTargetError
 from wire.client import Client
 from wire.messages import Definitions
@@ -23,7 +23,7 @@ class Arena:
 
     `definitions` are the message definitions to read frames by. `topic_ids` are the ids of this run's topics, by which
     newer requests name them. Only faults that tamper with frames need them. `admin` asks the brokers through the witness
-    listener; only operations that change the cluster need it.
+    listener; only operations that change the cluster need it. `database` is that of a pipeline, if it has one.
     """
 
     cluster: Cluster
@@ -33,6 +33,7 @@ class Arena:
     definitions: Definitions | None = None
     topic_ids: dict[UUID, str] = field(default_factory=dict)
     admin: Client | None = None
+    database: Database | None = None
 
     def partition(self, topic: str, partition: int) -> TopicPartition:
         """The real partition behind a scenario's topic name."""

@@ -192,3 +192,17 @@ class Cluster(Protocol):
 
     def loading_coordinators(self, view: ClusterView) -> list[str]:
         """The partitions of the two internal topics whose coordinator is not ready, each with the reason."""
+
+
+class Database(Protocol):
+    """The database server of a pipeline, as faults see it."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server's process exists."""
+
+    def crash(self) -> None:
+        """SIGKILL the server; returns when it is gone. Raises InjectionError for a server that is not ours."""
+
+    def start_again(self) -> None:
+        """Start it on its data unless it runs, and wait until it answers."""

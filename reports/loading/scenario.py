@@ -33,7 +33,7 @@ from reports.model.wording import counted
 from verification.evidence.run_directory import RunDirectory
 from verification.known_bugs.weight import weigh
 from verification.vocabulary import verdict as verdicts
-from verification.vocabulary.experiment import Experiment, ExperimentTopic
+from verification.vocabulary.experiment import EFFECT, Experiment, ExperimentTopic
 from verification.vocabulary.verdict import Finding, RequirementVerdict, ScenarioVerdict, Verdict
 
 #: Begins the reason of a scenario without a verdict of the judge.
@@ -183,8 +183,11 @@ def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
 
 
 def _topic(topic: ExperimentTopic, run: str) -> str:
+    name = topic.name.removeprefix(f"{run}-")
+    if topic.shape == EFFECT:
+        return f"{name}: rows of a database"
     return (
-        f"{topic.name.removeprefix(f'{run}-')}: {counted(topic.partitions, 'partition')}, replication factor "
+        f"{name}: {counted(topic.partitions, 'partition')}, replication factor "
         f"{topic.replication}, min ISR {topic.min_in_sync}"
     )
 

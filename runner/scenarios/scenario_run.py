@@ -10,7 +10,7 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,12 +22,13 @@ from chaos.operations.rolling import require_running
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.spec import ClusterSpec
+from fixtures.databases.run_database import RunDatabase, open_server
 from fixtures.errors import EnvironmentProblemError, SamplingError
 from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
 from fixtures.recording.transaction_log_reader import TransactionLogReader
-from fixtures.workloads import names, topics
+from fixtures.workloads import PipelineWorkload, names, topics
 from fixtures.workloads.running import RunningWorkload
 from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from runner.scenarios import description
@@ -43,6 +44,7 @@ from wire.values import TopicPartition
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
+    from fixtures.workloads import WorkloadPlan
     from runner.resources import ScenarioLane
     from runner.scenarios.scenario import Scenario
 
@@ -53,6 +55,8 @@ DRAIN_LOOK_EVERY_S = 0.5
 
 class ScenarioRun:
     """One scenario being run."""
+
+    _database: RunDatabase | None = None
 
     def __init__(self, scenario: Scenario, lane: ScenarioLane) -> None:
         self.scenario = scenario
@@ -74,6 +78,7 @@ class ScenarioRun:
         self._log_reader: TransactionLogReader | None = None
         self._features: dict[str, int] = {}
         self._undrained = False
+        self._effects: dict[str, Sequence[bytes | None]] = {}
 
     @property
     def recorder(self) -> Recorder:
@@ -121,6 +126,10 @@ class ScenarioRun:
         self._features = self._quiescence.features()
         self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
         self._log_reader = self._quiescence.transaction_log_reader()
+        workload = self.scenario.workload
+        if isinstance(workload, PipelineWorkload) and workload.pipeline.has_database:
+            server = open_server(self.run, self.directory.root / "postgres.log")
+            self._database = RunDatabase(server=server, pipeline=workload.pipeline, tables=workload.tables(self.run))
         self.write_experiment()
 
     def start_workload(self) -> None:
@@ -130,7 +139,7 @@ class ScenarioRun:
             # The clients that follow. Under load their class archive took longer than a successor may: it is made now.
             client_kind(UPGRADED_CLIENT).command(config.upgrade.target.version)
         self._workload = self.workload = RunningWorkload.start(
-            self.scenario.workload,
+            self._placed(self.scenario.workload),
             run=self.run,
             seed=self.scenario.seed,
             bootstrap=self.cluster.bootstrap,
@@ -146,10 +155,18 @@ class ScenarioRun:
             group=self.scenario.workload.group(self.run),
             definitions=Definitions.load(self.lane.environment.definitions),
             admin=self.quiescence.client,
+            database=None if self._database is None else self._database.server,
         )
         led = (TRANSACTION_LOG,) if self.experiment().nodes else ()
-        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led)
+        also = {} if self._database is None else {"also": self._database.positions}
+        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led, **also)
         self._sampler.start()
+
+    def _placed(self, workload: WorkloadPlan) -> WorkloadPlan:
+        """The workload, its pipeline with the URL of its database if it has one."""
+        if self._database is None or not isinstance(workload, PipelineWorkload):
+            return workload
+        return replace(workload, pipeline=replace(workload.pipeline, environment=self._database.environment))
 
     def record_fault(self, step: FaultRecord) -> None:
         """Put one step of the schedule into the history."""
@@ -185,19 +202,23 @@ class ScenarioRun:
         )
 
     def drain_pipeline(self, *, feeder_within_s: float, timeout_s: float) -> None:
-        """Let a pipeline that reads topics of its own work on until nothing is left in them; then it can be stopped.
+        """Let a pipeline work on that reads topics of its own, or holds work in its database; then it can be stopped.
 
         Its inputs are committed before their outputs are there, so a pipeline that does not get there in time looks like one
         that loses inputs: its copies are not judged, and the floor `drained` is not met. Limit: an offset
         that never passes the markers at the end of a topic counts as work that is left.
         """
         group = self.scenario.workload.group(self.run)
-        if group is None or not (own := self.quiescence.own_topics(group, [topic.name for topic in self.topics()])):
+        if group is None:
+            return
+        own = self.quiescence.own_topics(group, [topic.name for topic in self.topics()])
+        holds = self._database is not None and bool(self._database.pipeline.pending)
+        if not own and not holds:
             return
         self.workload.stop_feeding(feeder_within_s)
         read = (*own, *(topic.name for topic in self.topics() if topic.role is TopicRole.INPUT))
         deadline = time.monotonic() + timeout_s
-        while left := self.quiescence.unread(group, read):
+        while left := self._work_left(group, read):
             if time.monotonic() > deadline:
                 self._undrained = True
                 self.tell(
@@ -205,6 +226,16 @@ class ScenarioRun:
                 )
                 return
             time.sleep(DRAIN_LOOK_EVERY_S)
+
+    def _work_left(self, group: str, read: tuple[str, ...]) -> int:
+        """The offsets that a pipeline has not read, else the work in its database, else the offsets that followed from it.
+
+        Inputs go through the database to topics of its own, so that nothing is left if each is empty in this order.
+        """
+        left = self.quiescence.unread(group, read)
+        if left or self._database is None:
+            return left
+        return self._database.pending() or self.quiescence.unread(group, read)
 
     def settle(self, *, before_fencing: bool) -> None:
         """Wait for LSO = high watermark within its bound, and record for each partition whether it was reached."""
@@ -247,6 +278,9 @@ class ScenarioRun:
             transactional_ids=self.workload.transactional_ids,
             group=self.scenario.workload.group(self.run),
         )
+        if self._database is not None:
+            ends, self._effects = self._database.pinned()
+            self.captures = replace(self.captures, ends=(*self.captures.ends, *ends))
         self.captures.write(self.directory.captures)
         self.keep_transaction_log()
         self.write_experiment()
@@ -264,6 +298,7 @@ class ScenarioRun:
             "captures": self.captures,
             "experiment": self.experiment(),
             "definitions": [self.lane.environment.definitions],
+            "effects": self._effects,
         }
 
     def clear(self) -> None:
@@ -285,6 +320,8 @@ class ScenarioRun:
         with ExitStack() as last_first:
             if self._recorder is not None:
                 last_first.callback(self._recorder.seal)
+            if self._database is not None:
+                last_first.callback(self._database.close)
             if cluster is not None:
                 last_first.callback(self._keep_broker_logs)
                 last_first.callback(cluster.links.heal)
@@ -310,9 +347,10 @@ class ScenarioRun:
         return self.quiescence.ends(self.partitions())
 
     def copied(self) -> int:
-        """The offsets of outputs below which every transaction is decided; all of them together."""
+        """The offsets of outputs below which every transaction is decided, rows in a database included."""
         outputs = {topic.name for topic in self.topics() if topic.role is TopicRole.OUTPUT}
-        return sum(end.last_stable_offset for end in self.ends() if end.topic in outputs)
+        rows = () if self._database is None else self._database.ends()
+        return sum(end.last_stable_offset for end in (*(each for each in self.ends() if each.topic in outputs), *rows))
 
     def input_ends(self) -> tuple[PartitionEnd, ...]:
         """The ends of the copiers' inputs now; none without copiers, or when copiers are not expected to go on."""
@@ -346,7 +384,7 @@ class ScenarioRun:
             self.scenario,
             self.lane,
             run=self.run,
-            topics=self.topics(),
+            topics=(*self.topics(), *(() if self._database is None else self._database.tables)),
             cluster=self.spec(),
             versions=description.versions_of(spoken=spoken, features=self._features),
         )

@@ -261,7 +261,7 @@ def _was_in_force(fault: FaultRecord, at_ns: int) -> bool:
 
 def observers_at_end(evidence: RunEvidence) -> int:
     """Live observers that received the last record of every partition that a reader of their isolation can see."""
-    mine = set(lso_samples.outputs(evidence))
+    mine = set(lso_samples.outputs(evidence)) - set(lso_samples.effects(evidence))
     # For remote evidence each call is a Spark job, and there are many observers.
     ends_of = cache(evidence.capture_reader.last_offsets)
     count = 0

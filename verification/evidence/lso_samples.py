@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile, zip_longest
 
 from verification.evidence.run_evidence import RunEvidence
-from verification.vocabulary.experiment import TopicRole
+from verification.vocabulary.experiment import EFFECT, TopicRole
 from verification.vocabulary.history import (
     NO_LEADER,
     UNSEEN,
@@ -51,6 +51,11 @@ def outputs(evidence: RunEvidence) -> tuple[Place, ...]:
     return tuple(
         (index, at) for index, each in topics if each.role is TopicRole.OUTPUT for at in range(each.partitions)
     )
+
+
+def effects(evidence: RunEvidence) -> tuple[Place, ...]:
+    """The outputs that are rows of a database, which no consumer reads."""
+    return tuple(place for place in outputs(evidence) if evidence.experiment.topics[place[0]].shape == EFFECT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

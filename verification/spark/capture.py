@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from verification.evidence.capture_reader import LocalCaptureReader
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.errors import CaptureError
-from verification.vocabulary.experiment import Experiment, IsolationLevel
+from verification.vocabulary.experiment import EFFECT, Experiment, IsolationLevel
 from verification.vocabulary.input_reference import VALUE
 from verification.vocabulary.quiescent_state import QuiescentState
 
@@ -52,6 +52,8 @@ def _ranges(experiment: Experiment, captures: QuiescentState, *, isolation: Isol
     ends = {(each.topic, each.partition): each for each in captures.ends}
     found = []
     for topic_index, topic in enumerate(experiment.topics):
+        if topic.shape == EFFECT:
+            continue
         for partition in range(topic.partitions):
             end = ends.get((topic.name, partition))
             if end is None:
@@ -103,11 +105,13 @@ def capture(
     experiment: Experiment,
     definitions: Sequence[Path | str],
     settings: Mapping[str, str] | None = None,
+    effects: Mapping[str, Sequence[bytes | None]] | None = None,
     stall_s: float = STALL_S,
 ) -> None:
     """Write `log/`, `uncommitted/` and `committed/` of a quiesced cluster into `directory`, and then `captures.json`.
 
-    Topics of the shape `counted` also get `counts.jsonl.gz`.
+    Topics of the shape `counted` also get `counts.jsonl.gz`. `effects` are the rows of a
+    database, by the name of their topic.
 
     `bootstrap` is a listener that no fault cuts; `captures` holds the pinned ends; `definitions` are kafka-clients jars
     of this machine, newest first; `settings` go to librdkafka unchanged, and the log's
@@ -117,6 +121,7 @@ def capture(
     that the log's reader does not support, and for a jar without definitions.
     """
     from verification.evidence import references
+    from verification.sources import effect_rows
     from verification.sources.access import access
     from verification.sources.ranges import encode
     from verification.sources.source import SourceName
@@ -144,6 +149,7 @@ def capture(
         if (error := future.exception()) is not None:
             raise CaptureError(f"{folder.name} could not be captured: {_sentence(error)}") from error
     _write_counts(directory, experiment, committed)
+    effect_rows.write(directory, experiment, effects or {})
     references.resolve(directory, experiment, row_group_rows=ROW_GROUP_ROWS)
     held = LocalCaptureReader(directory)
     replace(captures, rows={folder.name: held.count(folder.name) for _, folder, _ in jobs}).write(directory.captures)

@@ -21,7 +21,9 @@ FORMAT = 1
 FEATURE = "feature "
 #: The shape of an output that also says how many inputs of its key there were: a key and a running count.
 COUNTED = "counted"
-SHAPES = ("each", COUNTED)
+#: The shape of rows of a database. They are no topic of the cluster: their place is partition 0, and their offset a number.
+EFFECT = "effect"
+SHAPES = ("each", COUNTED, EFFECT)
 
 
 class IsolationLevel(StrEnum):
@@ -43,7 +45,8 @@ class ExperimentTopic:
     """A topic of the run. Its position in `Experiment.topics` is the topic index inside record identities.
 
     `reference` says where a record names its input if a program wrote it that knows no identities (`input_reference`).
-    `shape` says what the outputs of such a program are (`SHAPES`): one for each input, or that with a running count.
+    `shape` says what the outputs of such a program are (`SHAPES`): one for each input, that with a running count, or a row
+    of a database for each input.
     """
 
     name: str
@@ -129,7 +132,7 @@ class Experiment:
                     f"topic {topic.name} has a reference, which only an output may have, in a run with a log, a pipeline"
                     " and exactly one input topic"
                 )
-            if topic.shape not in SHAPES or (topic.shape == COUNTED and topic.reference != VALUE):
+            if topic.shape not in SHAPES or (topic.shape != "each" and topic.reference != VALUE):
                 raise ValueError(
                     f"topic {topic.name} has the shape {topic.shape!r}, which is not known or needs the reference {VALUE!r}"
                 )
