@@ -10,7 +10,7 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ from runner.scenarios import description
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import Experiment, ExperimentTopic, TopicRole
-from verification.vocabulary.history import FaultRecord, Phase
+from verification.vocabulary.history import UNSEEN, FaultRecord, Phase, Sample
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from verification.vocabulary.transaction_log import TOPIC as TRANSACTION_LOG
 from wire.errors import WireError
@@ -226,6 +226,21 @@ class ScenarioRun:
                 )
                 return
             time.sleep(DRAIN_LOOK_EVERY_S)
+        self._record_own(own)
+
+    def _record_own(self, topics: Iterable[str]) -> None:
+        """Record how much there is in the topics between the parts of a pipeline, now that nothing comes any more."""
+        for end in self.quiescence.ends(self.quiescence.places(topics)):
+            self.recorder.record(
+                Sample(
+                    at_ns=time.monotonic_ns(),
+                    topic=end.topic,
+                    partition=end.partition,
+                    leader=UNSEEN,
+                    high_watermark=end.high_watermark,
+                    last_stable_offset=end.last_stable_offset,
+                )
+            )
 
     def _work_left(self, group: str, read: tuple[str, ...]) -> int:
         """The offsets that a pipeline has not read, else the work in its database, else the offsets that followed from it.

@@ -51,6 +51,13 @@ def received(relay: str, receiver: str) -> PipelineWorkload:
     return outbox("service", relay, receiver, effects="select input from effects", outputs=0)
 
 
+#: Without a topic that it writes nothing is observed; without records that come again nothing is there to be left out.
+RECEIVED = (
+    *(each for each in BROKEN_FLOORS if each.name != "observers_at_end"),
+    Floor(name="redelivered", need=1),
+)
+
+
 @convict("offset-without-output")
 def test_table_before_topic(run: RunScenario) -> None:
     """A service that sends events after its database transaction loses some when it is killed in between."""
@@ -104,5 +111,5 @@ def test_idempotent_receiver(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=received("relay", "idempotent-receiver"),
         schedule=(*(IN_TURN,) * 6, DATABASE_CRASH),
-        floors=BROKEN_FLOORS,
+        floors=RECEIVED,
     )

@@ -249,6 +249,10 @@ MEASURES: dict[str, Measure] = {
         count=pipeline_measures.caught_up,
         text="input partitions whose offsets from before the after-window the pipeline has committed",
     ),
+    "redelivered": Measure(
+        count=pipeline_measures.redelivered,
+        text="records in topics between the parts of the pipeline beyond one for each row of its database",
+    ),
     "drained": Measure(count=pipeline_measures.drained, text="pipelines that left no work in topics of their own"),
     "interrupted_copies": Measure(
         count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"

@@ -16,7 +16,7 @@ from verification.coverage.fault_measures import last_heal_ns
 from verification.evidence import lso_samples
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import TopicRole
-from verification.vocabulary.history import FaultRecord, Phase
+from verification.vocabulary.history import FaultRecord, Phase, Sample
 
 #: The phase in which a pipeline copies what was left at its beginning.
 AFTER_WINDOW = "after-window"
@@ -76,3 +76,19 @@ def interrupted_copies(evidence: RunEvidence) -> int:
 def drained(evidence: RunEvidence) -> int:
     """1 if the copies can be judged: a pipeline that still had work in topics of its own leaves no claim on its outputs."""
     return int(evidence.experiment.fan_out is not None)
+
+
+def redelivered(evidence: RunEvidence) -> int:
+    """Records in topics between the parts of a pipeline, in the last samples of them, beyond its rows in a database.
+
+    So many came a second time and were left out, if a part passes each record on and another one writes a row of it. Limit:
+    control records count too, which a part that writes in transactions adds.
+    """
+    known = {each.name for each in evidence.experiment.topics}
+    group = evidence.experiment.group
+    own = [
+        each for each in evidence.history.of(Sample) if each.topic not in known and each.topic.startswith(f"{group}-")
+    ]
+    last = {(each.topic, each.partition): each.high_watermark for each in sorted(own, key=lambda each: each.at_ns)}
+    rows = {evidence.topic(topic_index) for topic_index, _ in lso_samples.effects(evidence)}
+    return sum(last.values()) - sum(each.high_watermark for each in evidence.captures.ends if each.topic in rows)
