@@ -367,6 +367,10 @@ class ScenarioRun:
         rows = () if self._database is None else self._database.ends()
         return sum(end.last_stable_offset for end in (*(each for each in self.ends() if each.topic in outputs), *rows))
 
+    def database_problem(self) -> str:
+        """Why the rows of a pipeline's database cannot be read now; empty if they can, and without a database."""
+        return "" if self._database is None else self._database.problem()
+
     def input_ends(self) -> tuple[PartitionEnd, ...]:
         """The ends of the copiers' inputs now; none without copiers, or when copiers are not expected to go on."""
         inputs = {topic.name for topic in self.topics() if topic.role is TopicRole.INPUT}

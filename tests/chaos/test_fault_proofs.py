@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chaos.clients import ClientProcess, Succession, SyncPoint
@@ -11,6 +13,7 @@ from chaos.faults import sites
 from chaos.faults.brokers import CrashBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly
+from chaos.faults.databases import CrashDatabase
 from chaos.faults.fault import Fault
 from chaos.faults.network import IsolateBrokers
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
@@ -39,6 +42,19 @@ def applied(fault: Fault, on: object, *, step: Step | None = None, **more: objec
     )
     (record,) = nemesis.run((step or Step(fault=fault, hold_s=0),))
     return record
+
+
+def test_a_database_that_crashed_is_started_again() -> None:
+    """The proof is that its process is gone; a pipeline without a database has none to crash."""
+    on = arena()
+    record = applied(CrashDatabase(), on)
+    assert (record.proof, record.target) == ("the process of the database server is gone", "database server")
+    assert record.healed_ns is not None
+    assert on.database is not None
+    assert on.database.is_running
+    assert applied(CrashDatabase(), replace(on, database=None)).error == (
+        "UnresolvedTargetError: the pipeline of this run has no database"
+    )
 
 
 def test_a_fault_whose_heal_fails_counts_neither_as_confirmed_nor_as_healed() -> None:

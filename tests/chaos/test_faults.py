@@ -17,6 +17,7 @@ from chaos.faults import zombies
 from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
+from chaos.faults.databases import CrashDatabase
 from chaos.faults.fault import Fault
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
@@ -68,6 +69,7 @@ EFFECTIVE: list[Fault] = [
     KillClient("copier", SyncPoint.BEFORE_COMMIT),
     KillInstance("billing-events", 1),
     PauseInstance("billing-events", 1),
+    CrashDatabase(),
     IsolateThenCrashLeader("billing-events", 0),
     ElectUncleanly("billing-events", 0),
     TamperFrames(
@@ -151,7 +153,8 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
 
 
 #: The end of a process, or a refused connection, is a proof without any reaction of the cluster.
-UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, CutSite | KillClient | KillInstance | CrashBroker)]
+ENDED = (CutSite, KillClient, KillInstance, CrashBroker, CrashDatabase)
+UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, ENDED)]
 
 
 @pytest.mark.usefixtures("no_work")

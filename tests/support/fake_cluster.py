@@ -334,6 +334,19 @@ class FakeAdmin:
         return found
 
 
+class FakeDatabase:
+    """A database server that runs or not."""
+
+    def __init__(self) -> None:
+        self.is_running = True
+
+    def crash(self) -> None:
+        self.is_running = False
+
+    def start_again(self) -> None:
+        self.is_running = True
+
+
 def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
     """An arena of fakes."""
     return Arena(
@@ -343,4 +356,5 @@ def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
         group="r-copiers",
         definitions=definitions(),
         admin=FakeAdmin(),  # type: ignore[arg-type]
+        database=FakeDatabase(),
     )

@@ -17,7 +17,7 @@ from verification.coverage import fault_measures
 from verification.evidence import lso_samples
 from verification.evidence.rows import small_rows
 from verification.evidence.run_evidence import RunEvidence, read_run
-from verification.vocabulary.experiment import ExperimentTopic, TopicRole
+from verification.vocabulary.experiment import EFFECT, ExperimentTopic, TopicRole
 from verification.vocabulary.history import (
     LEADERLESS,
     UNSEEN,
@@ -285,6 +285,23 @@ def test_an_observer_that_stopped_early_is_not_at_the_end(tmp_path: Path) -> Non
         row for row in plant.rows["observations"] if row["observer_index"] or row["received_ns"] < last
     ]
     assert fault_measures.observers_at_end(read_run(write(plant, tmp_path / "early"))) == 1
+
+
+def test_no_observer_has_to_read_the_rows_of_a_database(tmp_path: Path) -> None:
+    """They are in no topic."""
+    planted = Planted(run="story")
+    planted.transaction(planted.client("tx-0"), ((0, 0), (1, 0)))
+    run = read_run(write(planted.finish(), tmp_path / "run"))
+    named = tuple(replace(topic, shape=EFFECT, reference="value") for topic in run.experiment.topics[:1])
+    source = replace(run.experiment.topics[0], name="in", role=TopicRole.INPUT)
+    experiment = replace(run.experiment, topics=(*named, *run.experiment.topics[1:], source), pipeline=0)
+    observations = {name: tmp_path / f"{name}.jsonl.gz" for name in run.observations}
+    for path in observations.values():
+        with gzip.open(path, "wt", encoding="utf-8") as lines:
+            records = [[row["topic_index"], row["partition"], row["offset"], ""] for row in planted.log[1, 0]]
+            lines.write(json.dumps({"poll": 1, "received_ns": 4 * S, "records": records}) + "\n")
+    assert fault_measures.observers_at_end(replace(run, observations=observations)) == 0
+    assert fault_measures.observers_at_end(replace(run, observations=observations, experiment=experiment)) == 2
 
 
 def test_input_ranges_make_a_copy_of_nothing_else() -> None:

@@ -11,6 +11,7 @@ from tests.verification.test_fault_measures import sample, told
 from verification.coverage import pipeline_measures
 from verification.evidence.capture_reader import LogRow
 from verification.evidence.run_evidence import RunEvidence
+from verification.vocabulary.experiment import EFFECT, ExperimentTopic
 from verification.vocabulary.history import Entry, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd
 
@@ -70,6 +71,34 @@ def test_a_pipeline_has_caught_up_with_what_was_there_before_the_after_window(
 ) -> None:
     """Neither does a run without an after-window, or without a look at its input, say that it did."""
     assert pipeline_measures.caught_up(told(*entries, offset=offset)) == {"in partition 0": count}
+
+
+def with_rows(run: RunEvidence, count: int) -> RunEvidence:
+    """The same run with a table of a database."""
+    table = ExperimentTopic(name="rows", partitions=1, replication=1, min_in_sync=1, reference="value", shape=EFFECT)
+    experiment = replace(run.experiment, topics=(*run.experiment.topics, table), pipeline=0)
+    end = PartitionEnd(topic="rows", partition=0, start=0, high_watermark=count, last_stable_offset=count)
+    return replace(run, experiment=experiment, captures=replace(run.captures, ends=(*run.captures.ends, end)))
+
+
+def test_rows_of_a_database_are_outputs() -> None:
+    """They count like offsets of topics; a look at a database that was down does not."""
+    rows = [sample(1, 30, 30, topic="rows"), sample(2, -1, -1, topic="rows"), sample(4, 45, 45, topic="rows")]
+    run = with_rows(piped(fault(3, 5), *SAMPLES, *rows, end=600), 100)
+    assert pipeline_measures.copied_before(run) == 70 + 30
+    assert pipeline_measures.copied_after(run) == 600 - 260 + 100 - 45
+
+
+def test_records_that_came_again_are_those_beyond_the_rows() -> None:
+    """In the last looks at topics of the group, and in no other topic."""
+    own = [
+        sample(8, 40, 40, topic="g-relayed"),
+        sample(9, 70, 70, topic="g-relayed"),
+        replace(sample(9, 50, 50, topic="g-relayed"), partition=1),
+        sample(9, 500, 500, topic="other"),
+    ]
+    assert pipeline_measures.redelivered(with_rows(piped(*SAMPLES, *own), 100)) == 70 + 50 - 100
+    assert pipeline_measures.redelivered(piped(*SAMPLES)) == 0
 
 
 class Log:

@@ -27,6 +27,7 @@ from verification.evidence import history_file
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import FaultRecord, LostNode
+from verification.vocabulary.quiescent_state import PartitionEnd
 
 
 class Part:
@@ -164,8 +165,17 @@ class Draining:
         self.asked.append((group, *topics))
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
+    def places(self, topics: Iterable[str]) -> tuple[str, ...]:
+        return tuple(topics)
 
-def drained(quiescence: Draining, *, timeout_s: float = 60.0) -> tuple[bool, list[str]]:
+    def ends(self, places: Iterable[str]) -> tuple[PartitionEnd, ...]:
+        common = {"partition": 0, "start": 0, "high_watermark": 7, "last_stable_offset": 7}
+        return tuple(PartitionEnd(topic=each, **common) for each in places)  # type: ignore[arg-type]
+
+
+def drained(
+    quiescence: Draining, *, timeout_s: float = 60.0, pending: list[int] | None = None
+) -> tuple[bool, list[str]]:
     """Whether the copies of a pipeline can be judged, and what was done."""
     done: list[str] = []
     scenario_run: Any = ScenarioRun.__new__(ScenarioRun)
@@ -175,6 +185,11 @@ def drained(quiescence: Draining, *, timeout_s: float = 60.0) -> tuple[bool, lis
     scenario_run.topics = lambda: (outputs, replace(outputs, name="in", role=TopicRole.INPUT))
     scenario_run.workload = SimpleNamespace(stop_feeding=lambda _: done.append("fed"))
     scenario_run.tell = done.append
+    if pending is not None:
+        scenario_run._database = SimpleNamespace(
+            pipeline=SimpleNamespace(pending="select"), pending=lambda: pending.pop(0)
+        )
+    scenario_run._recorder = SimpleNamespace(record=lambda each: done.append(f"{each.topic} {each.high_watermark}"))
     scenario_run.drain_pipeline(feeder_within_s=1.0, timeout_s=timeout_s)
     return not scenario_run._undrained, done
 
@@ -183,13 +198,23 @@ def test_a_pipeline_empties_its_own_topics_once_nothing_is_fed(monkeypatch: pyte
     """It is at the end of its input and of its own topic before it is stopped."""
     monkeypatch.setattr("runner.scenarios.scenario_run.DRAIN_LOOK_EVERY_S", 0.0)
     quiescence = Draining(30, 4, 0)
-    assert drained(quiescence) == (True, ["fed"])
+    assert drained(quiescence) == (True, ["fed", "group-by-key-repartition 7"])
     assert quiescence.asked == [("group", "group-by-key-repartition", "in")] * 3
 
 
 def test_a_pipeline_that_reads_its_input_alone_is_not_waited_for() -> None:
     """Its offsets and its outputs agree whenever it is stopped."""
     assert drained(Draining(9, own=())) == (True, [])
+
+
+def test_a_pipeline_empties_its_database_between_its_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of topics and database each is empty at one look in the order of the work, else the first may have more by now."""
+    monkeypatch.setattr("runner.scenarios.scenario_run.DRAIN_LOOK_EVERY_S", 0.0)
+    pending = [3, 0, 0]
+    quiescence = Draining(5, 0, 0, 2, 0, 0, own=())
+    assert drained(quiescence, pending=pending) == (True, ["fed"])
+    assert pending == []
+    assert len(quiescence.asked) == 6
 
 
 def test_a_pipeline_that_is_not_empty_in_time_is_not_judged_by_its_copies() -> None:
