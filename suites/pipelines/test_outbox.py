@@ -20,6 +20,7 @@ from runner.scenarios.scenario import (
     STRUCK,
     RunScenario,
     convict,
+    nightly,
     requirement,
 )
 from suites.pipelines.attacks import OUTPUT, PARTITIONS
@@ -61,12 +62,14 @@ RECEIVED = (
 )
 
 
+@nightly
 @convict("offset-without-output")
 def test_table_before_topic(run: RunScenario) -> None:
     """A service that sends events after its database transaction loses some when it is killed in between."""
     run(cluster=PIPELINE_CLUSTER, workload=outbox("table-first"), schedule=(IN_TURN,) * 3, floors=WORKED)
 
 
+@nightly
 @convict("duplicate")
 def test_topic_before_table(run: RunScenario) -> None:
     """A service that sends events before its database transaction sends some again when it is killed in between."""
@@ -90,6 +93,7 @@ def test_transactional_relay(run: RunScenario) -> None:
     )
 
 
+@nightly
 @requirement("GRP-03", "GRP-19")
 def test_transactional_relay_while_the_database_crashes(run: RunScenario) -> None:
     """A service and a transactional relay go on with each order exactly once when Postgres crashes and recovers."""
@@ -101,12 +105,14 @@ def test_transactional_relay_while_the_database_crashes(run: RunScenario) -> Non
     )
 
 
+@nightly
 @convict("duplicate")
 def test_receiver(run: RunScenario) -> None:
     """A receiver that commits its offsets after its effects has effects twice."""
     run(cluster=PIPELINE_CLUSTER, workload=received("relay", "receiver"), schedule=(IN_TURN,) * 3, floors=WORKED)
 
 
+@nightly
 @requirement("GRP-03", "GRP-19")
 def test_idempotent_receiver(run: RunScenario) -> None:
     """A receiver that writes ids with its effects has each effect once, behind a relay that sends events again."""
