@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from chaos.clients import Clients
-from chaos.cluster import Cluster, Database
+from chaos.cluster import Cluster, DatabaseServer
 from chaos.errors import UnresolvedTargetError
 from wire.client import Client
 from wire.messages import Definitions
@@ -33,7 +33,7 @@ class Arena:
     definitions: Definitions | None = None
     topic_ids: dict[UUID, str] = field(default_factory=dict)
     admin: Client | None = None
-    database: Database | None = None
+    database: DatabaseServer | None = None
 
     def partition(self, topic: str, partition: int) -> TopicPartition:
         """The real partition behind a scenario's topic name."""

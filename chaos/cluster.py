@@ -194,7 +194,7 @@ class Cluster(Protocol):
         """The partitions of the two internal topics whose coordinator is not ready, each with the reason."""
 
 
-class Database(Protocol):
+class DatabaseServer(Protocol):
     """The database server of a pipeline, as faults see it."""
 
     @property
