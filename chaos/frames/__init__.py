@@ -27,7 +27,7 @@ delivered when the operating system took it; only an answer shows that the broke
 from __future__ import annotations
 
 from chaos.frames.actions import Cut, Delay, Drop, Duplicate, FrameAction, Hold, Respond
-from chaos.frames.connection import ConnectionStatus
+from chaos.frames.link_context import ConnectionStatus, Tap
 from chaos.frames.links import FrameLinks
 from chaos.frames.rule import Disposition, MatchedFrame, ResentRequest, Rule
 from chaos.frames.selector import Direction, FrameFields, FrameFilter
@@ -49,4 +49,5 @@ __all__ = [
     "ResentRequest",
     "Respond",
     "Rule",
+    "Tap",
 ]

@@ -15,12 +15,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 from chaos.frames.actions import Cut, Delay, Drop, Duplicate, Hold, Respond
 from chaos.frames.framing import Framer, Whole
-from chaos.frames.request_fields import HEAD, FrameReader, RequestFrame
+from chaos.frames.link_context import ConnectionStatus, LinkContext
+from chaos.frames.request_fields import HEAD, RequestFrame
 from chaos.frames.response_order import ResponseOrder, ResponseSlot
 from chaos.frames.responses import answer_frame
 from chaos.frames.rule import Disposition, Rule
@@ -31,31 +31,6 @@ CHUNK_BYTES = 1 << 18
 LINGER_S = 0.5
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class LinkContext(Protocol):
-    """The parts of a link that a connection uses."""
-
-    name: str
-    reader: FrameReader
-    rules: tuple[Rule, ...]
-    frame_bytes_max: int
-
-    def duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
-        """Send a met request again, as the rule's action says."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionStatus:
-    """One open connection. `opaque`: its bytes are not in Kafka's framing (for example TLS) and pass unread."""
-
-    link: str
-    connection: int
-    requests: int
-    responses: int
-    request_bytes: int
-    response_bytes: int
-    opaque: bool
 
 
 class RelayedConnection:
@@ -108,7 +83,7 @@ class RelayedConnection:
             # Bytes behind a dropped request do not matter; answers behind a dropped response may still be evidence.
             if asking and self._lost[direction]:
                 continue
-            for piece in framer.feed(chunk, withhold=bool(self._link.rules)):
+            for piece in framer.feed(chunk, withhold=bool(self._link.rules or self._link.tap)):
                 if isinstance(piece, Whole):
                     await act(piece)
                 else:
@@ -118,7 +93,8 @@ class RelayedConnection:
         await self._send(direction, framer.rest())
         if not target.is_closing():
             with suppress(OSError, RuntimeError):
-                target.write_eof()
+                # TLS cannot end one side only: the answers to a client that has gone are given up.
+                target.write_eof() if target.can_write_eof() else target.close()
 
     async def _send(self, direction: Direction, data: bytes) -> bool:
         """Pass bytes on; whether the other side still takes them."""
@@ -155,7 +131,7 @@ class RelayedConnection:
             return b"", False  # a bare SASL token: no head, and no correlation id in its answer
         key, version, correlation_id = HEAD.unpack_from(head, 4)
         wanting = [rule for rule in self._link.rules if rule.may_want(key)]
-        if wanting and collectable:
+        if (wanting or self._link.tap) and collectable:
             return b"", True
         for rule in wanting:
             rule.miss(f"{self._link.reader.apis.get(key, key)} v{version}: passing already, or above the size limit")
@@ -164,13 +140,18 @@ class RelayedConnection:
 
     async def _request(self, frame: Whole) -> None:
         request = self._link.reader.request(frame)
-        for rule in self._link.rules:
-            if rule.frames.direction is Direction.REQUEST and rule.selects(request) and rule.admit():
-                await self._meet(rule, request, self._strike_request)
-                return
-        await self._forward(request, None)
+        if self._link.tap is not None:
+            self._link.tap.request(self._link.name, self.number, request)
+        await self._ask(request, self._link.rules, ())
 
-    async def _forward(self, request: RequestFrame, met: tuple[Rule, int] | None) -> bool:
+    async def _ask(self, request: RequestFrame, rules: tuple[Rule, ...], met: tuple[Met, ...]) -> Disposition:
+        """Take a request through these rules and, if they let it pass, to the broker; returns how it ended."""
+        for index, rule in enumerate(rules, start=1):
+            if rule.frames.direction is Direction.REQUEST and rule.selects(request) and rule.admit():
+                return await self._meet(rule, request, partial(self._strike_request, rules[index:], met))
+        return Disposition.DELIVERED if await self._forward(request, met) else Disposition.LOST
+
+    async def _forward(self, request: RequestFrame, met: tuple[Met, ...]) -> bool:
         """Let a collected request go on; whether the broker still takes it."""
         rules = tuple(
             rule for rule in self._link.rules if rule.frames.direction is Direction.RESPONSE and rule.selects(request)
@@ -183,7 +164,9 @@ class RelayedConnection:
         gone = self._broker[0].at_eof()
         return await self._send(Direction.REQUEST, request.frame) and not gone
 
-    async def _strike_request(self, rule: Rule, number: int, request: RequestFrame) -> Disposition:
+    async def _strike_request(
+        self, rest: tuple[Rule, ...], met: tuple[Met, ...], rule: Rule, number: int, request: RequestFrame
+    ) -> Disposition:
         disposition = await self._kept(rule, number)
         if disposition is not Disposition.DELIVERED:
             return disposition
@@ -194,11 +177,10 @@ class RelayedConnection:
             if not self._answering.inside:
                 await self._send(Direction.RESPONSE, self._order.due())
             return Disposition.ANSWERED
-        if not await self._forward(request, (rule, number)):
-            return Disposition.LOST
-        if isinstance(rule.action, Duplicate):
+        disposition = await self._ask(request, rest, (*met, (rule, number)))
+        if disposition is Disposition.DELIVERED and isinstance(rule.action, Duplicate):
             self._link.duplicate(rule, number, request)
-        return Disposition.DELIVERED
+        return disposition
 
     # ---- responses ----
 
@@ -213,45 +195,55 @@ class RelayedConnection:
             return before, False
         rules = tuple(rule for rule in slot.rules if rule.active)
         if not collectable:
-            for rule in (*rules, *((slot.met[0],) if slot.met else ())):
+            for rule in (*rules, *(rule for rule, _ in slot.met)):
                 rule.miss("a response that was passing already, or is above the size limit")
-        return before, bool(rules or slot.met)
+        return before, bool(rules or slot.met or (self._link.tap and slot.request))
 
     async def _response(self, frame: Whole) -> None:
         slot = self._order.current
         assert slot is not None
         assert slot.request is not None
-        if slot.met is not None:
-            rule, number = slot.met
-            rule.note(number, answer=frame[4:], answered_ns=time.monotonic_ns())
-        for rule in () if self._lost[Direction.RESPONSE] else slot.rules:
-            if rule.active and rule.admit():
-                await self._meet(rule, slot.request, self._strike_response, frame)
-                return
-        await self._send(Direction.RESPONSE, frame)
+        response: bytes = frame
+        if self._link.tap is not None:
+            response = await self._link.tap.response(self._link.name, self.number, slot.request, frame)
+        for rule, number in slot.met:
+            rule.note(number, answer=response[4:], answered_ns=time.monotonic_ns())
+        await self._answer(slot.request, response, () if self._lost[Direction.RESPONSE] else slot.rules)
 
-    async def _strike_response(self, rule: Rule, number: int, request: RequestFrame) -> Disposition:
+    async def _answer(self, request: RequestFrame, response: bytes, rules: tuple[Rule, ...]) -> Disposition:
+        """Take a response through these rules and, if they let it pass, to the client; returns how it ended."""
+        for index, rule in enumerate(rules, start=1):
+            if rule.active and rule.admit():
+                return await self._meet(
+                    rule, request, partial(self._strike_response, rules[index:], response), response
+                )
+        return Disposition.DELIVERED if await self._send(Direction.RESPONSE, response) else Disposition.LOST
+
+    async def _strike_response(
+        self, rest: tuple[Rule, ...], response: bytes, rule: Rule, number: int, request: RequestFrame
+    ) -> Disposition:
         disposition = await self._kept(rule, number)
         if disposition is not Disposition.DELIVERED:
             return disposition
         if isinstance(rule.action, Respond):
             sent = await self._send(Direction.RESPONSE, answer_frame(request, rule.action))
             return Disposition.ANSWERED if sent else Disposition.LOST
-        return disposition
+        return await self._answer(request, response, rest)
 
     # ---- both ----
 
-    async def _meet(self, rule: Rule, request: RequestFrame, strike: Strike, response: bytes | None = None) -> None:
+    async def _meet(
+        self, rule: Rule, request: RequestFrame, strike: Strike, response: bytes | None = None
+    ) -> Disposition:
         """Record a frame in the rule, carry out the rule's action, and record how it ended."""
         answer = None if response is None else response[4:]
         number = rule.meet(request, link=self._link.name, connection=self.number, answer=answer)
         disposition = Disposition.LOST
         try:
             disposition = await strike(rule, number, request)
-            if disposition is Disposition.DELIVERED and response is not None:
-                disposition = disposition if await self._send(Direction.RESPONSE, response) else Disposition.LOST
         finally:
             rule.settle(number, disposition)
+        return disposition
 
     async def _kept(self, rule: Rule, number: int) -> Disposition:
         """The common part of the actions of both directions: keep the frame, then deliver, drop or cut."""
@@ -272,6 +264,8 @@ class RelayedConnection:
         return Disposition.DELIVERED
 
 
+#: A rule, and the number under which it recorded the frame.
+Met = tuple[Rule, int]
 Strike = Callable[[Rule, int, RequestFrame], Awaitable[Disposition]]
 
 

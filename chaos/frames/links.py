@@ -8,6 +8,7 @@ whatever peers do. Frames that are held then are lost, so release them first whe
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -17,10 +18,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from chaos.errors import InjectionError
-from chaos.frames.actions import Duplicate, FrameAction, flaw
-from chaos.frames.connection import CHUNK_BYTES, ConnectionStatus, RelayedConnection, Stream, close
-from chaos.frames.request_fields import FrameReader, RequestFrame
-from chaos.frames.resend import ANSWER_WITHIN_S, DIAL_S, send_copy
+from chaos.frames.actions import FrameAction, flaw
+from chaos.frames.link import ANY_PORT, FrameLink
+from chaos.frames.link_context import ConnectionStatus, Tap
+from chaos.frames.request_fields import FrameReader
+from chaos.frames.resend import ANSWER_WITHIN_S, send_copy
 from chaos.frames.rule import MatchedFrame, ResentRequest, Rule
 from chaos.frames.selector import FrameFilter
 from chaos.routes import Endpoint
@@ -37,93 +39,12 @@ RETIRE_WITHIN_S = 2.0
 Result = TypeVar("Result")
 
 
-class FrameLink:
-    """One listener and its connections; used only on the links' thread."""
-
-    def __init__(self, name: str, upstream: Endpoint, reader: FrameReader, frame_bytes_max: int) -> None:
-        self.name, self.upstream, self.reader, self.frame_bytes_max = name, upstream, reader, frame_bytes_max
-        self.rules: tuple[Rule, ...] = ()
-        self.connections: dict[int, RelayedConnection] = {}
-        self.problems: list[str] = []
-        self._server: asyncio.Server | None = None
-        self._numbers = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._shut = False
-
-    async def listen(self) -> Endpoint:
-        """Begin to accept; returns the address."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=CHUNK_BYTES)
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return Endpoint(host=host, port=port)
-
-    async def shut(self) -> None:
-        """Accept nothing more and end every connection and copy."""
-        self._shut = True
-        if self._server is not None:
-            self._server.close()
-        # A connection that was accepted just now is on its way to `_accept`, by steps of the loop.
-        for _ in range(3):
-            await asyncio.sleep(0)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
-        """Send a met request again, as the rule's action says."""
-        self.spawn(self._duplicate(rule, number, request))
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a task that ends with the link at the latest."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.problems.append(f"{self.name}: {error!r}")
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._shut:
-            writer.transport.abort()
-            return
-        self._numbers += 1
-        task = self.spawn(self._connect(self._numbers, (reader, writer)))
-        # A task that is cancelled before its first step closes nothing.
-        task.add_done_callback(lambda _: writer.transport.abort())
-
-    async def _connect(self, number: int, client: Stream) -> None:
-        try:
-            async with asyncio.timeout(DIAL_S):
-                broker = await asyncio.open_connection(self.upstream.host, self.upstream.port, limit=CHUNK_BYTES)
-        except BaseException as error:
-            await close(client[1])  # the broker is gone: behind any proxy a refused connection looks so
-            if isinstance(error, OSError):  # a TimeoutError is one
-                return
-            raise
-        self.connections[number] = connection = RelayedConnection(self, number, client, broker)
-        try:
-            await connection.run()
-        finally:
-            del self.connections[number]
-
-    async def _duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
-        assert isinstance(rule.action, Duplicate)
-        for _ in range(rule.action.times):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(rule.action.after_s):
-                    await rule.gone.wait()
-            if rule.gone.is_set():
-                return
-            rule.copied(number, await send_copy(self.upstream, request.frame, answered=request.answered()))
-
-
 class FrameLinks:
     """Frame-aware links on a thread of their own, which runs from construction to `close`.
 
     `topic_ids` says which topics the ids in newer requests (Produce v13+, Fetch v13+) stand for; without it such
-    requests have no partitions to be selected by. Frames above `frame_bytes_max` pass and are never selected.
+    requests have no partitions to be selected by. Frames above `frame_bytes_max` pass and are never selected. `tap` sees
+    all frames; `tls` is for the connections to brokers.
     """
 
     def __init__(
@@ -132,8 +53,10 @@ class FrameLinks:
         *,
         topic_ids: Mapping[UUID, str] | None = None,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        tap: Tap | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.reader = FrameReader(definitions, topic_ids)
+        self.reader, self._tap, self._tls = FrameReader(definitions, topic_ids), tap, tls
         self._frame_bytes_max = frame_bytes_max
         self._links: dict[str, FrameLink] = {}
         self._rules: list[Rule] = []
@@ -153,29 +76,44 @@ class FrameLinks:
 
     def open(self, name: str, upstream: Endpoint) -> Endpoint:
         """Open a link to a broker; returns the loopback address on which it listens. Raises InjectionError."""
+        return self._call(f"opening {name}", self.opened(name, upstream))
 
-        async def work() -> Endpoint:
-            if name in self._links:
-                raise InjectionError(f"there is a frame-aware link {name} already")
-            link = FrameLink(name, upstream, self.reader, self._frame_bytes_max)
-            try:
-                at = await link.listen()
-            except OSError as error:
-                raise InjectionError(f"cannot listen for the frame-aware link {name}: {error}") from error
-            self._links[name] = link
-            self._deal()
-            return at
+    async def opened(self, name: str, upstream: Endpoint, at: Endpoint = ANY_PORT) -> Endpoint:
+        """The same on the links' own thread, at this address: port 0 is any free one."""
+        if name in self._links:
+            raise InjectionError(f"there is a frame-aware link {name} already")
+        link = FrameLink(name, upstream, self.reader, self._frame_bytes_max, self._tap, self._tls)
+        try:
+            at = await link.listen(at)
+        except OSError as error:
+            raise InjectionError(f"cannot listen for the frame-aware link {name}: {error}") from error
+        self._links[name] = link
+        self._deal()
+        return at
 
-        return self._call(f"opening {name}", work())
+    def call(self, what: str, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run this on the links' own thread; raises InjectionError after 10 s."""
+        return self._call(what, work)
 
-    def add(self, frames: FrameFilter, action: FrameAction, *, links: tuple[str, ...] = ()) -> Rule:
+    def add(
+        self,
+        frames: FrameFilter,
+        action: FrameAction,
+        *,
+        links: tuple[str, ...] = (),
+        watch: Callable[[MatchedFrame], None] | None = None,
+    ) -> Rule:
         """Add a rule for these links, or for all (also later ones). Raises InjectionError for an impossible rule.
 
-        Of several rules the first one that meets a frame acts on it, and the others do not see it.
+        Several rules may meet a frame, in the order in which they were added: a frame that one rule has let pass goes to
+        the next one. A frame that was dropped, answered or cut off has ended, and later rules do not see it. `watch` is
+        called on the links' thread with each change of a met frame.
         """
         if why := flaw(frames, action):
             raise InjectionError(f"no rule for {frames.describe()}: {why}")
-        rule = Rule(frames, action, links=frozenset(links), api_key=self._key(frames.api), on_loop=self._on_loop)
+        rule = Rule(
+            frames, action, links=frozenset(links), api_key=self._key(frames.api), on_loop=self._on_loop, watch=watch
+        )
 
         async def work() -> None:
             self._rules.append(rule)
@@ -210,7 +148,7 @@ class FrameLinks:
                 raise InjectionError(f"there is no frame-aware link {name}; there are {', '.join(self._links)}")
             request = self.reader.request(met.request)
             return await send_copy(
-                self._links[name].upstream, met.request, answered=request.answered(), within_s=timeout_s
+                self._links[name].upstream, met.request, answered=request.answered(), within_s=timeout_s, tls=self._tls
             )
 
         return self._call("sending a frame again", work(), CALL_WITHIN_S + timeout_s)

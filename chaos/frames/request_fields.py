@@ -36,12 +36,14 @@ _IDS = {
     "TransactionalIds": "transactional_ids",
     "ProducerId": "producer_ids",
     "V3AndBelowProducerId": "producer_ids",
+    "ProducerEpoch": "producer_epochs",
+    "V3AndBelowProducerEpoch": "producer_epochs",
     "GroupId": "groups",
     "Groups": "groups",
     "GroupsNames": "groups",
 }
 _COORDINATED = {0: "groups", 1: "transactional_ids"}
-_MAGIC, _PRODUCER_ID = 3, 9  # positions in the header of a record batch
+_MAGIC, _PRODUCER_ID, _PRODUCER_EPOCH = 3, 9, 10  # positions in the header of a record batch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class RequestFrame:
     key: int
     version: int
     correlation_id: int
-    _body: Body | None = None
+    _read: tuple[Body, Body] | None = None
     _fields: FrameFields | None = None
 
     @property
@@ -63,15 +65,21 @@ class RequestFrame:
 
     def body(self) -> Body:
         """The request's body; raises WireError where it cannot be read."""
-        if self._body is None:
-            self._body = decode_request(self.reader.definitions, self.api, self.version, self.frame[4:])[1]
-        return self._body
+        return self._both()[1]
+
+    def _both(self) -> tuple[Body, Body]:
+        """Header and body."""
+        if self._read is None:
+            self._read = decode_request(self.reader.definitions, self.api, self.version, self.frame[4:])
+        return self._read
 
     def fields(self) -> FrameFields:
         """The fields that selectors use; raises WireError where they cannot be read."""
         if self._fields is None:
             found: dict[str, set[Any]] = {name: set() for name in FrameFields.__dataclass_fields__}
-            self.reader.gather(self.body(), found)
+            header, body = self._both()
+            found["client_ids"] |= {header["ClientId"]} - {None} if "ClientId" in header else set()
+            self.reader.gather(body, found)
             self._fields = FrameFields(**{name: frozenset(values) for name, values in found.items()})
         return self._fields
 
@@ -123,7 +131,9 @@ class FrameReader:
             if isinstance(topic, str):
                 found["partitions"].add(TopicPartition(topic=topic, partition=partition))
         if isinstance(body.get("Records"), bytes):
-            found["producer_ids"] |= set(_producers(body["Records"]))
+            for producer_id, epoch in _producers(body["Records"]):
+                found["producer_ids"].add(producer_id)
+                found["producer_epochs"].add(epoch)
 
 
 def _topic_of(body: Mapping[str, Any], topic_ids: Mapping[UUID, str]) -> Any:
@@ -148,12 +158,12 @@ def _partitions(body: Mapping[str, Any]) -> Iterator[int]:
                 yield each
 
 
-def _producers(records: bytes) -> Iterator[int]:
-    """The producer ids of record batches of format 2; older formats have none."""
+def _producers(records: bytes) -> Iterator[tuple[int, int]]:
+    """The producer ids and epochs of record batches of format 2; older formats have none."""
     position = 0
     while position + HEADER.size <= len(records):
         header = HEADER.unpack_from(records, position)
         if header[_MAGIC] != 2 or header[1] < 0:
             return
-        yield header[_PRODUCER_ID]
+        yield header[_PRODUCER_ID], header[_PRODUCER_EPOCH]
         position += 12 + header[1]

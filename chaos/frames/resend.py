@@ -7,6 +7,7 @@ nothing before. A listener with TLS or SASL closes it, and then `problem` says s
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 
 from chaos.frames.connection import close
@@ -21,14 +22,19 @@ ANSWER_WITHIN_S = 35.0
 
 
 async def send_copy(
-    to: Endpoint, request: bytes, *, answered: bool, within_s: float = ANSWER_WITHIN_S
+    to: Endpoint,
+    request: bytes,
+    *,
+    answered: bool,
+    within_s: float = ANSWER_WITHIN_S,
+    tls: ssl.SSLContext | None = None,
 ) -> ResentRequest:
     """Send a request with its length to a broker and wait for the answer; never raises because of the broker."""
     sent_ns: int | None = None
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(DIAL_S):
-            reader, writer = await asyncio.open_connection(to.host, to.port)
+            reader, writer = await asyncio.open_connection(to.host, to.port, ssl=tls)
         writer.write(request)
         await writer.drain()
         sent_ns = time.monotonic_ns()

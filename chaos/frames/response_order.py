@@ -25,7 +25,7 @@ class ResponseSlot:
     correlation_id: int
     request: RequestFrame | None = None
     rules: tuple[Rule, ...] = ()
-    met: tuple[Rule, int] | None = None
+    met: tuple[tuple[Rule, int], ...] = ()
     ready: bytes | None = None
 
 

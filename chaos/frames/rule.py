@@ -94,11 +94,12 @@ class Rule:
         links: frozenset[str],
         api_key: int | None,
         on_loop: Callable[[Callable[[], None]], None],
+        watch: Callable[[MatchedFrame], None] | None = None,
     ) -> None:
         self.frames, self.action, self.links, self.active = frames, action, links, True
         self.gone = asyncio.Event()
         """Set on the loop when the rule was removed."""
-        self._api_key, self._on_loop = api_key, on_loop
+        self._api_key, self._on_loop, self._watch = api_key, on_loop, watch
         self._changed = threading.Condition()
         self._met: dict[int, MatchedFrame] = {}
         self._count = self._seen = self._bytes = self._first_ns = 0
@@ -261,3 +262,5 @@ class Rule:
         while len(self._met) > KEPT_MAX or (self._bytes > KEPT_BYTES_MAX and len(self._met) > 1):
             self._bytes -= self._met.pop(next(iter(self._met))).size
         self._changed.notify_all()
+        if self._watch is not None:
+            self._watch(met)

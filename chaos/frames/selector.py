@@ -24,12 +24,14 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameFields:
-    """The ids, partitions and groups in a request; empty where it has none."""
+    """The ids, epochs, partitions and groups in a request; empty where it has none."""
 
     transactional_ids: frozenset[str] = frozenset()
     producer_ids: frozenset[int] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
     groups: frozenset[str] = frozenset()
+    client_ids: frozenset[str] = frozenset()
+    producer_epochs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
