@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from verification.spark.java import user_cache
+from verification.vocabulary.user_cache import user_cache
 
 
 def options_file() -> Path:

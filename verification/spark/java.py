@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from verification.vocabulary.errors import JavaUnfitError
+from verification.vocabulary.user_cache import user_cache
 
 #: Spark 4 is compiled for Java 17; older ones refuse its class files.
 JAVA_MIN = 17
@@ -42,13 +43,6 @@ def _places() -> Iterator[Path | None]:
         yield Path(named)
     yield None
     yield from sorted((user_cache() / "spark-java-home").glob("*"), reverse=True)
-
-
-def user_cache() -> Path:
-    """The directory of the per-user cache; it need not exist. XDG asks to ignore relative paths."""
-    configured = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
-    return base / "onceproof"
 
 
 def java_major(home: Path | None) -> int:
