@@ -91,10 +91,10 @@ class FrameLink:
                     self.upstream.host, self.upstream.port, limit=CHUNK_BYTES, ssl=self.tls
                 )
         except BaseException as error:
+            if isinstance(error, OSError) and self.tap is not None:  # a TimeoutError is one
+                self.tap.unreachable(self.name, error)
             await close(client[1])  # the broker is gone: behind any proxy a refused connection looks so
-            if isinstance(error, OSError):  # a TimeoutError is one
-                if self.tap is not None:
-                    self.tap.unreachable(self.name, error)
+            if isinstance(error, OSError):
                 return
             raise
         self.connections[number] = connection = RelayedConnection(self, number, client, broker)

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,9 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.cluster import Site
 from fixtures.clusters.local.cluster import LocalCluster
-from tests.support.frame_proxy import Proxy, frame_proxy
+from fixtures.clusters.network.security import USERS
 from tests.support.paths import ROOT
 from tests.support.real_cluster import SINGLE_BROKER, launcher
+from tests.support.servers.frame_proxy import Proxy, frame_proxy
 
 pytestmark = pytest.mark.cluster
 
@@ -28,7 +30,7 @@ RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```sh\n(.+?)\n```", PAGE.split("## R
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with launcher(tmp_path_factory)(SINGLE_BROKER) as started:
+    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, secured=True)) as started:
         yield started
 
 
@@ -102,7 +104,9 @@ def test_add_partitions_twice(cluster: LocalCluster) -> None:
     """The broker answers the copy, too."""
     with proxy_of("AddPartitionsToTxn twice", cluster) as proxy:
         commit_one(proxy, "twice")
-        assert proxy.line("met", api="AddPartitionsToTxn", copied=True)["copies"] == [{"errors": ["NONE"], "problem": ""}]
+        assert proxy.line("met", api="AddPartitionsToTxn", copied=True)["copies"] == [
+            {"errors": ["NONE"], "problem": ""}
+        ]
     assert committed(cluster, "twice") == [b"once"]
 
 
@@ -120,6 +124,26 @@ def test_a_connection_that_ends(cluster: LocalCluster) -> None:
         commit_one(proxy, "ends")
         proxy.line("met", api="InitProducerId", state="cut", errors=["NONE"])
     assert committed(cluster, "ends") == [b"once"]
+
+
+def test_a_secured_listener(cluster: LocalCluster) -> None:
+    """The proxy speaks TLS to the broker, and the client authenticates through it, without TLS."""
+    security = cluster.security
+    assert security is not None
+    words = ("--upstream", security.bootstrap, "--upstream-ca", str(security.certificate), "--log", "all")
+    with frame_proxy("--listen", "0", *words, "--rule", "cut request Metadata #1") as proxy:
+        login = {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": USERS[0],
+            "sasl.password": security.passwords[USERS[0]],
+        }
+        brokers = AdminClient({"bootstrap.servers": proxy.bootstrap, **login}).list_topics(timeout=PATIENT_S).brokers
+        listener = proxy.line("listening", broker=security.bootstrap)["listener"]
+        assert [f"{each.host}:{each.port}" for each in brokers.values()] == [listener]
+        assert proxy.end() == 0, proxy.errors
+    assert proxy.line("response", api="SaslAuthenticate")["errors"] == ["NONE"]
+    assert security.passwords[USERS[0]] not in str(proxy.lines)
 
 
 def test_every_recipe_was_run() -> None:

@@ -17,9 +17,9 @@ from contextlib import closing
 from pathlib import Path
 
 from chaos.errors import InjectionError
+from chaos.frames.proxy.cluster_listeners import ClusterListeners
 from chaos.frames.proxy.control_port import serve
 from chaos.frames.proxy.frame_log import FrameLog
-from chaos.frames.proxy.proxied_cluster import ProxiedCluster
 from chaos.frames.proxy.rule_book import RuleBook
 from chaos.frames.proxy.rule_language import RuleError, load, parse
 from chaos.routes import Endpoint
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RuleError, WireError, OSError) as error:
         return _fail(error, ExitCode.USAGE)
     log = FrameLog(sys.stdout, every_frame=options.log == "all")
-    cluster = ProxiedCluster(definitions, options.listen, options.upstream, log, tls)
+    cluster = ClusterListeners(definitions, options.listen, options.upstream, log, tls)
     with closing(cluster.links):
         book = RuleBook(cluster.links, log)
         try:
@@ -77,7 +77,7 @@ def _conclude(book: RuleBook, log: FrameLog) -> int:
     for rule in book.list():
         log.write("ended", **rule)
         if not rule["met"]:
-            passed = f"; frames passed unread: {rule['missed']}" if rule["missed"] else ""
+            passed = f"; frames that passed unread: {', '.join(rule['missed'])}" if rule["missed"] else ""
             code = _fail(f"rule {rule['rule']} ('{rule['text']}') met no frame{passed}", ExitCode.INCONCLUSIVE)
     return code
 

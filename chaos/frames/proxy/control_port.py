@@ -44,7 +44,7 @@ def obey(line: bytes, book: RuleBook, definitions: Definitions) -> dict[str, Any
             return {"released": value}
         if verb == "list":
             return {"rules": book.list()}
-        raise RuleError(f"'{verb}' is no command; say {_USE}")
+        raise RuleError(f"'{verb}' is not a command; say {_USE}")
     except ChaosError as error:
         return {"error": str(error)}
 

@@ -83,6 +83,7 @@ def _fields(request: RequestFrame) -> dict[str, Any]:
 def _codes(reader: FrameReader, api: str, version: int, answer: bytes | None) -> list[str] | None:
     """The error codes of an answer by name; None where there is no answer, or none that can be read."""
     try:
-        return None if answer is None else [code_name(code).split(" ")[0] for code in reader.error_codes(api, version, answer)]
+        codes = () if answer is None else reader.error_codes(api, version, answer)
+        return None if answer is None else [code_name(code).split(" ")[0] for code in codes]
     except WireError:
         return None

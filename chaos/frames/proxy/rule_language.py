@@ -85,10 +85,12 @@ def build(fields: Fields, text: str, definitions: Definitions) -> tuple[RuleFilt
         if not isinstance(fields.get(name, ""), str):
             raise RuleError(f"{name} must be a text, not {fields[name]}")
     skip, count = _count(str(fields["count"]).removeprefix("#")) if "count" in fields else (0, None)
+    done = _action(action, fields)
+    direction = Direction(_one_of(fields.get("direction"), [str(each) for each in Direction], "a direction"))
     frames = RuleFilter(
         text=text,
         api=_api(fields.get("api"), definitions),
-        direction=Direction(_one_of(fields.get("direction"), [str(each) for each in Direction], "a direction")),
+        direction=direction,
         skip=skip,
         count=count,
         producer_id=_optional(fields, "producer id"),
@@ -99,7 +101,6 @@ def build(fields: Fields, text: str, definitions: Definitions) -> tuple[RuleFilt
         group=fields.get("group"),
         topic=fields.get("topic"),
     )
-    done = _action(action, fields)
     if why := flaw(frames, done):
         raise RuleError(why)
     return frames, done
@@ -144,19 +145,20 @@ def _action(name: str, fields: Fields) -> FrameAction:
         times = _number(fields.get("times", 1), int, "times")
         return Duplicate(times=times, after_s=_number(fields.get("after", 0), float, "after"))
     if name == "answer":
-        return Respond(error_code=_code(str(fields.get("code"))))
+        return Respond(error_code=_code(fields.get("code")))
     if name == "drop":
         return Drop(alone=fields.get("alone", False) is True)
     return Hold() if name == "hold" else Cut()
 
 
-def _code(text: str) -> int:
+def _code(value: Any) -> int:
+    text = str(value)
     if text in ErrorCode.__members__:
         return int(ErrorCode[text])
     if text.lstrip("-").isdecimal():
         return int(text)
-    near = difflib.get_close_matches(text.upper(), ErrorCode.__members__)
-    raise RuleError(f"'{text}' is no error code; give a number or a name such as {_or(near or ['NOT_COORDINATOR'])}")
+    near = difflib.get_close_matches(text.upper(), ErrorCode.__members__) or ["NOT_COORDINATOR"]
+    raise RuleError(f"{_said(value)} is not an error code; give a number or a name such as {_or(near)}")
 
 
 def _api(name: Any, definitions: Definitions) -> str | None:
@@ -164,14 +166,14 @@ def _api(name: Any, definitions: Definitions) -> str | None:
     if name == "any" or name in apis:
         return None if name == "any" else str(name)
     near = difflib.get_close_matches(str(name), apis) or ["EndTxn", "Produce", "any"]
-    raise RuleError(f"'{name}' is no API that the message definitions know; say for instance {_or(near)}")
+    raise RuleError(f"{_said(name)} is not an API that the message definitions know; say for instance {_or(near)}")
 
 
 def _count(text: str) -> tuple[int, int | None]:
     """How many frames to skip, and how many to meet (None: all)."""
     first, dash, last = text.partition("-")
     if not first.isdecimal() or not (last.isdecimal() or not last) or not 1 <= int(first) <= int(last or first):
-        raise RuleError(f"'#{text}' is no count; say {_COUNT}, where the first frame is #1")
+        raise RuleError(f"'#{text}' is not a count; say {_COUNT}, where the first frame is #1")
     return int(first) - 1, None if dash and not last else int(last or first) - int(first) + 1
 
 
@@ -183,14 +185,17 @@ def _number(value: Any, kind: Callable[[str], Number], name: str) -> Number:
     try:
         return kind(str(value).removesuffix("s") if kind is float else str(value))
     except ValueError:
-        raise RuleError(f"'{value}' is no number for {name}") from None
+        raise RuleError(f"{_said(value)} is not a number for {name}") from None
 
 
 def _one_of(word: Any, allowed: Any, kind: str) -> str:
     if word in allowed:
         return str(word)
-    said = "the end of the rule" if word is None else f"'{word}'"
-    raise RuleError(f"{said} is not {kind}; say {_or(list(allowed))}")
+    raise RuleError(f"{_said(word)} is not {kind}; say {_or(list(allowed))}")
+
+
+def _said(word: Any) -> str:
+    return "the end of the rule" if word is None else f"'{word}'"
 
 
 def _or(words: list[str]) -> str:

@@ -37,7 +37,7 @@ class UnreachableError(InjectionError):
     """The upstream cluster does not accept a connection, or does not answer as Kafka does."""
 
 
-class ProxiedCluster:
+class ClusterListeners:
     """The links to all brokers, and the tap that keeps clients behind them. The first listener is at `listen`."""
 
     def __init__(
