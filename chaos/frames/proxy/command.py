@@ -1,7 +1,7 @@
 """The command `python -m chaos.frames`: options, message definitions, and the exit code.
 
 It runs until Ctrl-C or SIGTERM. The exit code is 0 when every rule met a frame, 2 when one never did, 4 for an option or
-a rule that cannot be understood, and 5 when the upstream is unreachable or a listener cannot be opened.
+a rule that cannot be understood, and 5 when the upstream is unreachable, a port is taken, or the proxy itself failed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             asyncio.run(_until_ended(options.control, book, definitions, log))
         except (InjectionError, OSError) as error:
             return _fail(error, ExitCode.ENVIRONMENT)
-    return _conclude(book, log)
+    code = _conclude(book, log)
+    for problem in cluster.links.problems():
+        code = _fail(f"an error of the proxy itself ended a connection: {problem}", ExitCode.ENVIRONMENT)
+    return code
 
 
 async def _until_ended(control: int | None, book: RuleBook, definitions: Definitions, log: FrameLog) -> None:
