@@ -19,7 +19,7 @@ import pytest
 
 from reports import __main__ as command
 from reports.retention import point_latest
-from runner import upgrade_matrix
+from runner import matrix_run, upgrade_matrix
 from runner.config import OUT, ROOT, add_options
 from tests.support.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.support.run_directories import make_run
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 def _matrix(arguments: list[str]) -> int:
     """Read the options of the matrix as it does, choose its paths, and write its page."""
     assert arguments[:2] == ["--rerun", "--paths"], arguments
-    assert upgrade_matrix.chosen(arguments[2:])
+    assert matrix_run.chosen(upgrade_matrix.matrix(), arguments[2:])
     page, lines = (
         Path.cwd() / upgrade_matrix.TABLE.relative_to(ROOT),
         Path.cwd() / upgrade_matrix.LINES.relative_to(ROOT),
