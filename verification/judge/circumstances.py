@@ -25,8 +25,9 @@ from verification.vocabulary.violations import RawViolation
 def shown(evidence: RunEvidence, violation: RawViolation) -> Violation:
     """A violation as an example of a verdict: with the name of its topic, and in an upgrade with its circumstances."""
     around = circumstances(evidence, violation)
-    detail = "; ".join(filter(None, ("" if around is None else around.text, violation.detail)))
-    return replace(named(evidence, violation), detail=detail, circumstances=around)
+    plain = named(evidence, violation)
+    detail = "; ".join(filter(None, ("" if around is None else around.text, plain.detail)))
+    return replace(plain, detail=detail, circumstances=around)
 
 
 def circumstances(evidence: RunEvidence, violation: RawViolation) -> Circumstances | None:
