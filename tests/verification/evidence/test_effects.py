@@ -118,7 +118,8 @@ def test_effects_without_a_reference_are_refused(tmp_path: Path) -> None:
     text = directory.experiment.read_text(encoding="utf-8")
     directory.experiment.write_text(text.replace('"reference": "value"', '"reference": ""'), encoding="utf-8")
     with pytest.raises(
-        UnfitExperimentError, match="topic also has the shape 'effect', which is not known or needs the reference 'value'"
+        UnfitExperimentError,
+        match="topic also has the shape 'effect', which is not known or needs the reference 'value'",
     ):
         read(directory.experiment)
     assert TOPICS[ALSO].role is TopicRole.OUTPUT
