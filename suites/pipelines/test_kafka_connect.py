@@ -54,6 +54,7 @@ def test_connect_while_brokers_crash(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
 
 
+@nightly
 @requirement("GRP-04", "GRP-19", "FENCE-02")
 def test_connect_paused(run: RunScenario) -> None:
     """A Connect worker that comes back after others took its tasks commits nothing that they copied."""
