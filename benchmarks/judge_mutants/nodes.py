@@ -42,6 +42,7 @@ def _lose(base: Base, draft: Draft, **over: Any) -> None:
         "before": "4.1.2",
         "release": "4.3.1",
         "exit_status": 1,
+        "had_joined": False,
         "waited_ms": 5_000,
         "pace": 1.0,
         "causes": (),
