@@ -1,6 +1,8 @@
 """Links as Toxiproxy proxies: cuts, degrades, redirects and heals them. No other module knows that links are proxies.
 
 * A *cut* link is a disabled proxy. Its connections are closed at once and new ones are refused; both ends notice it.
+* A link whose destination does not listen is a disabled proxy, too, where the runtime says so (`follow`). It counts as
+  healed: it opens as soon as its destination listens.
 * A link that *drops responses* has a `timeout` toxic (of 0: forever) on its downstream, the bytes that return to the
   side that opened the connection. Requests arrive and are carried out, but their responses are lost.
 * A *degraded* link has `latency` and `bandwidth` toxics on both streams.
@@ -8,10 +10,6 @@
   that. The server cannot move a connection: redirecting a link, and undoing it, closes its connections.
 
 Each change is read back from the server. A link that does not show the change raises `LinkError`.
-
-This module works around three defects of the client library. Its server address and its use of `requests` are global, so
-every call holds a lock of the whole module and sets both. It has no timeouts, so its session gets one. It reports several
-refusals as `KeyError` or not at all, so the session raises for every status but success.
 
 The API of the server can hang: it dials upstreams inside its accept loop without a timeout, holds the proxy's lock
 meanwhile, and answers 503 after 25 s. A paused broker with a full accept queue causes that. So resume brokers before
@@ -22,23 +20,18 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import requests
-import toxiproxy.api
 from toxiproxy import Toxiproxy
 from toxiproxy.proxy import Proxy
 
 from chaos.cluster import Link
 from chaos.errors import InjectionError, LinkError
 from chaos.routes import Endpoint, Route
+from chaos.toxiproxy_api import ToxiproxyApi
 
-# A call takes 1 to 5 ms, and 0.3 s on an overloaded machine; the server itself gives up after 25 s.
-_CALL_DEADLINE_S = 5.0
 # Everything after a fault relies on healing: it is tried again for as long as one hanging dial can last.
 _HEAL_DEADLINE_S = 30.0
 _HEAL_PAUSE_S = 0.2
@@ -46,34 +39,13 @@ _STREAMS = ("upstream", "downstream")
 _DROP = "drop_responses"
 _DEGRADATIONS = ("latency", "bandwidth")
 
-# The library has one server address per process.
-_LIBRARY = threading.RLock()
-
-
-class _Session(requests.Session):
-    """A session with a deadline per request, in which every failure is a `LinkError`."""
-
-    def request(self, method: str | bytes, url: str | bytes, *rest: Any, **options: Any) -> requests.Response:
-        """As `requests.Session.request`, except for the above."""
-        options["timeout"] = _CALL_DEADLINE_S
-        asked = f"{method!s} {url!s}"
-        try:
-            response = super().request(method, url, *rest, **options)
-        except requests.RequestException as error:
-            raise LinkError(
-                f"Toxiproxy did not answer {asked} within {_CALL_DEADLINE_S:g} s: {error}",
-                hint="it may be gone, or hang because a paused broker's accept queue is full",
-            ) from error
-        if not response.ok:
-            raise LinkError(f"Toxiproxy refused {asked}: {response.status_code} {response.text.strip()[:200]}")
-        return response
-
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The state of one proxy as the server reports it."""
+    """The state of one proxy as the server reports it. A *deserted* one is closed only until its destination listens."""
 
     enabled: bool
+    deserted: bool
     toxics: frozenset[str]
     upstream: str
 
@@ -84,21 +56,34 @@ class ToxiproxyMesh:
     def __init__(self, api: Endpoint, routes: Mapping[Link, Route]) -> None:
         """Take over a server whose proxies `create` has made or will make."""
         self.api = api
+        self._toxiproxy = ToxiproxyApi(api)
         self.routes = dict(sorted(routes.items()))
-        self._session = _Session()
-        # The API is on this machine or in a container of it; a configured HTTP proxy must not come between.
-        self._session.trust_env = False
+        self._cut: set[Link] = set()
+        self._deserted: set[Link] = set()
 
     def create(self) -> None:
         """Make one open proxy per link. Raises LinkError, for instance when a port is in use."""
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             for link, route in self.routes.items():
                 server.create(upstream=str(route.upstream), name=_name(link), listen=str(route.listen))
             self._require(self.routes, "open", _is_open)
 
+    def follow(self, listening: Collection[Endpoint]) -> None:
+        """Let exactly the links listen that are not cut and lead to one of these addresses. Raises LinkError."""
+        with self._toxiproxy.server() as server:
+            deserted = {link for link, route in self.routes.items() if route.upstream not in listening}
+            if changed := sorted(deserted ^ self._deserted):
+                for link, proxy in self._proxies(server, changed).items():
+                    if link in deserted:
+                        self._deserted.add(link)
+                        proxy.disable()
+                    else:
+                        self._deserted.discard(link)
+                        self._enable(link, proxy)
+
     def close(self) -> None:
         """Close the session to the server; the server itself belongs to the runtime."""
-        self._session.close()
+        self._toxiproxy.close()
 
     def links(self) -> tuple[Link, ...]:
         """Every link that exists, sorted."""
@@ -106,18 +91,19 @@ class ToxiproxyMesh:
 
     def cut(self, *links: Link) -> None:
         """Close the links and refuse new connections through them."""
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             proxies = self._proxies(server, links)
             for link in links:
+                self._cut.add(link)
                 proxies[link].disable()
             self._require(links, "cut", lambda state: not state.enabled)
 
     def restore(self, *links: Link) -> None:
         """Open exactly these links again and remove their toxics."""
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             proxies = self._proxies(server, links)
             for link in links:
-                _open(proxies[link])
+                self._open(link, proxies[link])
             self._require(links, "open", _is_open)
 
     def degrade(self, link: Link, *, latency_ms: int = 0, jitter_ms: int = 0, rate_kb_s: int | None = None) -> None:
@@ -136,7 +122,7 @@ class ToxiproxyMesh:
         if not toxics:
             raise LinkError(f"{link} cannot be degraded without latency or rate")
         wanted = {f"{kind}_{stream}": (kind, stream) for kind in toxics for stream in _STREAMS}
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             proxy = self._proxies(server, (link,))[link]
             for name in self._state(link).toxics & {f"{kind}_{way}" for kind in _DEGRADATIONS for way in _STREAMS}:
                 proxy.destroy_toxic(name)
@@ -146,7 +132,7 @@ class ToxiproxyMesh:
 
     def drop_responses(self, *links: Link) -> None:
         """Let requests through and drop every byte of their responses; the connection stays open."""
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             proxies = self._proxies(server, links)
             for link in links:
                 if _DROP not in self._state(link).toxics:
@@ -173,16 +159,16 @@ class ToxiproxyMesh:
             )
         if (state := self._state(link)).upstream != str(original):
             raise LinkError(f"{link} is redirected to {state.upstream} already")
-        with self._server() as server:
-            _lead(self._proxies(server, (link,))[link], to)
+        with self._toxiproxy.server() as server:
+            self._toxiproxy.lead(self._proxies(server, (link,))[link], to)
             self._require((link,), f"leading to {to}", lambda state: state.upstream == str(to))
 
     def direct(self, *links: Link) -> None:
         """Let these links lead to their first destinations; closes the connections of redirected ones."""
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             for link, proxy in self._proxies(server, links).items():
                 if proxy.upstream != str(self.routes[link].upstream):
-                    _lead(proxy, self.routes[link].upstream)
+                    self._toxiproxy.lead(proxy, self.routes[link].upstream)
             states = self._states()
             wrong = [str(link) for link in links if states[link].upstream != str(self.routes[link].upstream)]
             if wrong:
@@ -211,8 +197,11 @@ class ToxiproxyMesh:
     def _heal_once(self) -> str | None:
         """Make one attempt; returns the remaining problem, or None."""
         problems = []
-        with contextlib.suppress(LinkError), self._server() as server:
-            server.reset()
+        with contextlib.suppress(LinkError), self._toxiproxy.server() as server:
+            # A reset opens all links, so that those to an address at which no process listens would accept connections.
+            if not self._deserted:
+                server.reset()
+                self._cut.clear()
         try:
             for link in self._unhealed():
                 try:
@@ -226,15 +215,28 @@ class ToxiproxyMesh:
 
     def _reopen(self, link: Link) -> None:
         """Open one link, also when its proxy has vanished."""
-        with self._server() as server:
+        with self._toxiproxy.server() as server:
             proxy = server.get_proxy(_name(link))
             if proxy is None:
                 route = self.routes[link]
                 server.create(upstream=str(route.upstream), name=_name(link), listen=str(route.listen))
+                self._cut.discard(link)
+                self._deserted.discard(link)
             else:
                 if proxy.upstream != str(self.routes[link].upstream):
-                    _lead(proxy, self.routes[link].upstream)
-                _open(proxy)
+                    self._toxiproxy.lead(proxy, self.routes[link].upstream)
+                self._open(link, proxy)
+
+    def _open(self, link: Link, proxy: Proxy) -> None:
+        """Undo a cut and remove toxics; toxics first, so that no byte passes a toxic after the opening."""
+        for name in proxy.toxics():
+            proxy.destroy_toxic(name)
+        self._cut.discard(link)
+        self._enable(link, proxy)
+
+    def _enable(self, link: Link, proxy: Proxy) -> None:
+        if link not in self._cut and link not in self._deserted:
+            proxy.enable()
 
     def _unhealed(self) -> list[Link]:
         """The links that are not open, have toxics, lead elsewhere, or are unknown to the server."""
@@ -247,11 +249,12 @@ class ToxiproxyMesh:
 
     def _states(self) -> dict[Link, _State]:
         """The state of every link that the server knows."""
-        with self._server():
-            answer = toxiproxy.api.APIConsumer.get("/proxies").json()
+        with self._toxiproxy.server():
+            answer = self._toxiproxy.proxies()
             return {
                 link: _State(
                     enabled=answer[name]["enabled"],
+                    deserted=link in self._deserted - self._cut,
                     toxics=frozenset(toxic["name"] for toxic in answer[name]["toxics"]),
                     upstream=answer[name]["upstream"],
                 )
@@ -284,19 +287,6 @@ class ToxiproxyMesh:
         if unknown:
             raise LinkError(f"there is no link {', '.join(unknown)}; there are {', '.join(map(str, self.routes))}")
 
-    @contextlib.contextmanager
-    def _server(self) -> Iterator[Toxiproxy]:
-        """The library with this mesh's server and session; its failures become `LinkError`s."""
-        with _LIBRARY:
-            library = toxiproxy.api
-            library.APIConsumer.host, library.APIConsumer.port = self.api.host, self.api.port
-            library.requests = self._session
-            try:
-                yield Toxiproxy()
-            # A body that is not JSON is a ValueError (and a RequestException); one that lacks a field a KeyError.
-            except (KeyError, TypeError, ValueError, requests.RequestException) as error:
-                raise LinkError(f"the Toxiproxy server at {self.api} gave an unusable answer: {error!r}") from error
-
 
 def _name(link: Link) -> str:
     """The proxy's name: that of the link has characters that do not belong in a URL."""
@@ -304,7 +294,7 @@ def _name(link: Link) -> str:
 
 
 def _is_open(state: _State) -> bool:
-    return state.enabled and not state.toxics
+    return (state.enabled or state.deserted) and not state.toxics
 
 
 def _is_loopback(at: Endpoint) -> bool:
@@ -312,15 +302,3 @@ def _is_loopback(at: Endpoint) -> bool:
         return ipaddress.ip_address(at.host).is_loopback
     except ValueError:  # a name: only containers are called by one
         return False
-
-
-def _lead(proxy: Proxy, to: Endpoint) -> None:
-    """Change where a proxy leads, which the library cannot; it stays open or closed, and keeps its toxics."""
-    toxiproxy.api.APIConsumer.post(f"/proxies/{proxy.name}", json={"upstream": str(to)})
-
-
-def _open(proxy: Proxy) -> None:
-    """Enable a proxy and remove its toxics; toxics first, so that no byte passes a toxic after the opening."""
-    for name in proxy.toxics():
-        proxy.destroy_toxic(name)
-    proxy.enable()

@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from chaos import links as links_module
+from chaos import toxiproxy_api
 from chaos.cluster import BrokerId, Link, LinkMesh, Plane
 from chaos.errors import LinkError
 from chaos.links import ToxiproxyMesh
@@ -238,6 +239,24 @@ def test_degrading_again_replaces(mesh: ToxiproxyMesh) -> None:
         assert time.monotonic() - began < 1.5
 
 
+def test_a_link_refuses_while_its_destination_does_not_listen(mesh: ToxiproxyMesh, echo: EchoServer) -> None:
+    """A cut stays a cut when the destination is back; healing opens no deserted link, and the mesh counts as healed."""
+    mesh.follow(())
+    assert all(refuses(mesh, link) for link in LINKS)
+    assert mesh.is_healed()
+    mesh.cut(ONE)
+    mesh.restore(SITE)
+    assert refuses(mesh, SITE)
+    mesh.follow((echo.at,))
+    assert refuses(mesh, ONE)
+    assert echoes(mesh, SITE)
+    mesh.follow(())
+    mesh.heal()
+    assert refuses(mesh, ONE)
+    mesh.follow((echo.at,))
+    assert all(echoes(mesh, link) for link in LINKS)
+
+
 @pytest.mark.parametrize("options", [{}, {"latency_ms": -1}, {"rate_kb_s": 0}])
 def test_degrading_by_nothing_or_less_is_refused(mesh: ToxiproxyMesh, options: dict[str, int]) -> None:
     """There would be no fault, or, at a rate of 0, another one."""
@@ -312,7 +331,7 @@ def test_a_dead_server_is_an_error_and_not_a_healed_mesh(keeper: Keeper, echo: E
 
 def test_a_server_that_hangs_costs_the_deadline_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts and never answers; the library alone would wait forever."""
-    monkeypatch.setattr(links_module, "_CALL_DEADLINE_S", 0.2)
+    monkeypatch.setattr(toxiproxy_api, "_CALL_DEADLINE_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         api = Endpoint(host="127.0.0.1", port=mute.getsockname()[1])
         with closing(ToxiproxyMesh(api, {ONE: Route(listen=free_endpoint(), upstream=api)})) as mesh:
