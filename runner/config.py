@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.clusters.given.runtime import GIVEN
 from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
 from fixtures.pipelines.manifest import Pipeline, load
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
+from runner.given.options import GivenOptions, add_given_options, given_options
 from runner.upgrades.options import (
     Controllers,
     UpgradeOptions,
@@ -62,11 +64,12 @@ class Profile(StrEnum):
 
 
 class Runtime(StrEnum):
-    """How brokers run."""
+    """How brokers run. A cluster of the user is `--bootstrap`, and no `--runtime`."""
 
     AUTO = "auto"
     DOCKER = "docker"
     LOCAL = "local"
+    GIVEN = GIVEN
 
 
 class Only(StrEnum):
@@ -109,6 +112,12 @@ class RunConfig:
     pipelines_asked: str = ""
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
+    given: GivenOptions | None = None
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of topics, groups and transactional ids; empty on clusters of our own."""
+        return self.given.prefix if self.given else ""
 
     @property
     def stays_up(self) -> bool:
@@ -154,8 +163,9 @@ class RunConfig:
         elif self.only is Only.PROTOCOL:
             subject = f"protocol of Kafka {self.release.version}, runtime {self.runtime}"
         else:
+            where = f"at {self.given.connection.bootstrap}" if self.given else f"runtime {self.runtime}"
             subject = (
-                f"Kafka {self.release.version}, runtime {self.runtime}, client {self.client}, "
+                f"Kafka {self.release.version}, {where}, client {self.client}, "
                 f"profile {self.recorded_profile}, seed {self.seed}"
             )
         releases = () if self.upgrade is None else (self.upgrade.source, self.upgrade.target)
@@ -213,9 +223,9 @@ class RunConfig:
     @property
     def replay_options(self) -> str:
         """The options that repeat this run."""
+        where = self.given.written if self.given else f"--runtime {self.runtime}"
         return (
-            f"--kafka {self.release.version} --runtime {self.runtime} --client {self.client} "
-            f"--profile {self.profile} --seed {self.seed}"
+            f"--kafka {self.release.version} {where} --client {self.client} --profile {self.profile} --seed {self.seed}"
         )
 
 
@@ -246,7 +256,7 @@ def add_options(parser: pytest.Parser) -> None:
     """
     group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
     group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
-    group.addoption("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
+    group.addoption("--runtime", choices=["auto", "docker", "local"], default="auto", help="how brokers run")
     group.addoption(
         "--client",
         default=DEFAULT_CLIENT,
@@ -283,6 +293,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list what would run and start nothing")
     add_upgrade_options(group)
+    add_given_options(group)
 
 
 def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | None) -> RunConfig:
@@ -295,6 +306,12 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
             upgrade, changes = upgrade_path(options), upgrade_options(options)
         else:
             refuse_upgrade_options(options)
+        other_job = str(only) if only not in (None, Only.SCENARIOS) else ""
+        given = given_options(options, other_job=other_job)
+        if given is not None:
+            # Protocol cases need clusters of our own; pytest collects by this option.
+            only = Only.SCENARIOS
+            options.only = str(only)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         release = release if upgrade is None else upgrade.target
@@ -319,9 +336,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
     return RunConfig(
         release=release,
-        # Figures of an upgrade and of its control compare only within one runtime, so no engine that happens to answer
-        # decides it.
-        runtime=Runtime.LOCAL if upgrade is not None and options.runtime == Runtime.AUTO else Runtime(options.runtime),
+        runtime=_runtime(options.runtime, upgrades=upgrade is not None, given=given is not None),
         client=options.client,
         profile=Profile(options.profile),
         seed=seed,
@@ -336,17 +351,27 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         keyword=options.keyword,
         options=tuple(config.invocation_params.args),
         only=only,
-        lanes=_lanes(options.lanes, alone=upgrade is not None),
+        # A shared cluster should not carry the load of several scenarios at a time, unless its user says so.
+        lanes=_lanes(options.lanes, alone=upgrade is not None or given is not None),
         markers=options.markexpr,
         pipeline=pipeline,
         pipelines_asked=options.pipeline,
         upgrade=upgrade,
         upgrade_options=changes,
+        given=given,
     )
 
 
+def _runtime(option: str, *, upgrades: bool, given: bool) -> Runtime:
+    """How the brokers of a run are run."""
+    if given:
+        return Runtime.GIVEN
+    # Figures of an upgrade and of its control compare only within one runtime, so no engine that happens to answer decides.
+    return Runtime.LOCAL if upgrades and option == Runtime.AUTO else Runtime(option)
+
+
 def _lanes(option: str, *, alone: bool) -> int:
-    """`alone`: a node that starts next to another upgrade takes twice as long, and all figures with it."""
+    """`alone`: one at a time. A node that starts next to another upgrade takes twice as long, and all figures with it."""
     if option == "auto":
         return 1 if alone else lanes_of(processors(), available_memory_bytes())
     if not option.isdecimal() or not 1 <= int(option) <= LANES_MAX:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fixtures.clusters.errors import EngineError
+from fixtures.clusters.given.runtime import GivenRuntime
 from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar, fetch_release, transaction_log_jars
 from fixtures.clusters.runtime import ClusterRuntime, RunningCluster
@@ -22,8 +23,10 @@ from fixtures.downloads.progress import Downloaded, Downloads
 from fixtures.errors import EnvironmentProblemError
 from fixtures.machine import check_machine, machine_report
 from fixtures.tools.java import Java, find_java, spark_java_home
+from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from runner.config import RunConfig, Runtime
 from runner.console import Console
+from runner.given.preflight import preflight
 
 if TYPE_CHECKING:
     from fixtures.clusters.docker.engine import Engine
@@ -98,7 +101,7 @@ def prepare(config: RunConfig, console: Console) -> Environment:
     check_machine(evidence=config.directory)
     downloads = Downloads(stream=console.out)
     # Before anything is fetched: without the engine that `--runtime docker` needs the run ends.
-    engine = _engine(config.runtime, downloads)
+    engine = None if config.given else _engine(config.runtime, downloads)
     java = find_java(downloads=downloads)
     needed = (config.release,) if config.upgrade is None else (config.upgrade.source, config.upgrade.target)
     # A release that does not exist is refused before the jars of the other one are fetched.
@@ -106,9 +109,19 @@ def prepare(config: RunConfig, console: Console) -> Environment:
         each: fetch_release(each, downloads=downloads) for each in sorted(needed, key=lambda each: each.supported)
     }
     files = fetched[config.release]
-    brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
-        files, java, downloads=downloads
-    )
+    brokers: ClusterRuntime
+    if config.given:
+        preflight(config.given, files, say=console.say)
+        brokers = GivenRuntime(
+            connection=config.given.connection,
+            files=files,
+            toxiproxy=fetch_toxiproxy(downloads=downloads),
+            commands=config.given.commands,
+        )
+    else:
+        brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
+            files, java, downloads=downloads
+        )
     console.say(f"runtime: {brokers.name}")
     console.say(f"downloaded: {len(downloads.items)} files" if downloads.items else "downloaded: nothing")
     for group in dict.fromkeys(item.group for item in downloads.items):

@@ -127,6 +127,8 @@ class RunPlugin:
                 for line in kind.listed(items):
                     self.console.say(line)
             self.console.say(summed_up(self.record.planned.values(), self.record.config))
+            if session.config.option.dry_run and not self.record.look_at_given_cluster():
+                session.testsfailed = 1
             return True
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors while collecting")

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.clusters.locks.releases import fetch_release
 from fixtures.errors import OnceproofError, RunDirectoryError, UsageError
 from reports.formats import terminal
 from reports.model.run_record import Acceptance, Ended, Planned, RunRecord, RunState
 from runner import checkout
 from runner.config import Runtime
 from runner.environment import Environment, describe_machine, prepare
+from runner.given.preflight import preflight
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.run_log import RunLog
 from runner.run_progress import estimated_s
@@ -91,6 +93,22 @@ class RunRecordWriter:
         except OnceproofError as error:
             self.refuse(error)
             return False
+        return True
+
+    def look_at_given_cluster(self) -> bool:
+        """Look at the cluster of the user and print what was found; False when it is not fit, which is printed, too.
+
+        Raises pytest.UsageError for a cluster that cannot carry a run.
+        """
+        assert self.config.given is not None, "only `--bootstrap` has a cluster to look at"
+        try:
+            preflight(self.config.given, fetch_release(self.config.release), say=self.console.say)
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+        except OnceproofError as error:
+            self.console.say(str(error))
+            return False
+        self.console.say("dry run: nothing was created")
         return True
 
     def refuse(self, error: OnceproofError) -> None:

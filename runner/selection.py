@@ -37,8 +37,9 @@ def narrowed_by(config: pytest.Config, whole: Sequence[Path], deselected: int, *
 
 
 def only_lists(config: pytest.Config) -> bool:
-    """Whether nothing is started: `--list`, `--plan`, or pytest's `--collect-only`."""
-    return bool(config.option.list_scenarios or config.option.outline or config.option.collectonly)
+    """Whether nothing is started: `--list`, `--plan`, `--dry-run`, or pytest's `--collect-only`."""
+    options = config.option
+    return bool(options.list_scenarios or options.outline or options.collectonly or options.dry_run)
 
 
 def code_of_listing(exitstatus: int) -> ExitCode:

@@ -242,6 +242,19 @@ class Client(Router):
 
         self.until("the deletion of topics", ask, deadline, codes=UNDONE, harmless=False)
 
+    def delete_groups(self, names: Iterable[str], deadline: Deadline | None = None) -> None:
+        """Delete groups without members, one by one. Raises BrokerError(69) for one that does not exist, 68 with members."""
+        deadline = deadline or self.deadline()
+        for name in names:
+
+            def ask(attempt: Deadline, name: str = name) -> None:
+                coordinator = self.find_coordinator(name, CoordinatorType.GROUP, attempt)
+                answer = self.call("DeleteGroups", {"GroupsNames": [name]}, broker=coordinator, deadline=attempt)
+                for item in answer["Results"]:
+                    check(item["ErrorCode"], f"DeleteGroups of {item['GroupId']}")
+
+            self.until(f"the deletion of group {name}", ask, deadline, codes=UNDONE, harmless=False)
+
 
 def _by_leader(
     client: Client, partitions: Iterable[TopicPartition], deadline: Deadline

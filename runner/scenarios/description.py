@@ -45,7 +45,7 @@ def experiment_of(
         floors=scenario.floors,
         order_claimed=workload.order_claimed,
         survival_claimed=scenario.survives,
-        group=workload.group(run),
+        group=workload.group(config.prefix + run),
         fan_out=workload.fan_out,
         pipeline=pipeline_process(workload, run),
         control_expects=scenario.expects,

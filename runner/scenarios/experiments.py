@@ -23,6 +23,7 @@ from runner.experiments import Experiments
 from runner.lanes import Lanes, Queue
 from runner.resources import JUDGED_WITHIN_S, RunResources
 from runner.run_record_writer import RunRecordWriter
+from runner.scenarios.given_run import hindrance
 from runner.scenarios.planning import (
     LOCAL_ONLY,
     asked_for,
@@ -84,7 +85,9 @@ class ScenarioExperiments(Experiments):
     def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
         """Ids, requirements, claims and estimates."""
         outlines = self._scenarios if self.config.upgrade_options.outline else {}
-        return listed([self.planned(item) for item in items], outlines)
+        given = self._scenarios.items() if self.config.given else ()
+        hindrances = {key: self._hindrance(each) for key, each in given}
+        return listed([self.planned(item) for item in items], outlines, hindrances)
 
     def asked_for(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         """The scenarios of an upgrade that `-k` selects, by their stages or by their names."""
@@ -124,12 +127,22 @@ class ScenarioExperiments(Experiments):
 
     def _skips(self, item: pytest.Item, environment: Environment, ended: Callable[[pytest.Item], None]) -> bool:
         """Whether a scenario cannot be run on this runtime; if so, that is recorded."""
-        if environment.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
-            return False
         key = self._key(item)
-        self.record.end(Ended(key=key, seconds=0.0, inapplicable=f"not run on {environment.runtime}: {_NOT_LOCAL}"))
+        if environment.runtime == Runtime.GIVEN:
+            why = self._hindrance(self._scenarios[key])
+        else:
+            here = environment.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None
+            why = "" if here else f"not run on {environment.runtime}: {_NOT_LOCAL}"
+        if not why:
+            return False
+        self.record.end(Ended(key=key, seconds=0.0, inapplicable=why))
         ended(item)
         return True
+
+    def _hindrance(self, scenario: Scenario) -> str:
+        """Why a scenario cannot be run on the cluster of the user."""
+        assert self.config.given is not None, "only that cluster hinders"
+        return hindrance(scenario, self.config.release.version, self.config.given.commands)
 
     def _performed(self, item: pytest.Item, ended: Callable[[pytest.Item], None], outcome: Future[Judgement]) -> None:
         """Tell the plugin when the verdict is known. After the last scenario the judge waits for no other."""

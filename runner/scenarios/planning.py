@@ -230,12 +230,19 @@ def asked_for(items: Sequence[pytest.Item], config: RunConfig) -> list[pytest.It
     return found
 
 
-def listed(planned: Collection[Planned], outlines: Mapping[str, Scenario]) -> Iterator[str]:
-    """Ids, requirements, claims and estimates, a line each; with the plan of those scenarios that are in `outlines`."""
+def listed(
+    planned: Collection[Planned], outlines: Mapping[str, Scenario], hindrances: Mapping[str, str]
+) -> Iterator[str]:
+    """Ids, requirements, claims and estimates, a line each; with the plan of those scenarios that are in `outlines`.
+
+    `hindrances` are the reasons why a scenario cannot be run.
+    """
     for each in planned:
         kind = "control " if each.control else ""
         yield f"{each.key}  {kind}({', '.join(each.requirements)})  ≈ {each.expected_s:.0f} s"
         yield f"    {each.claim}"
+        if why := hindrances.get(each.key):
+            yield f"    NOT APPLICABLE: {why}"
         if each.key in outlines:
             scenario = outlines[each.key]
             yield from (f"    {line}" for line in outlined(scenario.schedule, scenario.floors))

@@ -10,7 +10,7 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,7 @@ from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from runner.scenarios import description
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
+from verification.sources.access import Access
 from verification.vocabulary.experiment import Experiment, ExperimentTopic, TopicRole
 from verification.vocabulary.history import UNSEEN, FaultRecord, Phase, Sample
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
@@ -62,6 +63,8 @@ class ScenarioRun:
         self.scenario = scenario
         self.lane = lane
         self.run = secrets.token_hex(6)
+        #: The beginning of the names of topics, groups and transactional ids.
+        self.named = lane.config.prefix + self.run
         self.directory = RunDirectory(lane.config.directory / "runs" / scenario.key)
         self.phase_name = "set up"
         self.fault_text = ""
@@ -122,6 +125,7 @@ class ScenarioRun:
             self.cluster,
             *self.lane.environment.witness_definitions,
             connect=self.scenario.workload.position == "connect",
+            access=self.access(),
         )
         self._features = self._quiescence.features()
         self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
@@ -147,12 +151,14 @@ class ScenarioRun:
             recorder=self.recorder,
             client=self.scenario.client,
             release=(config.release if config.upgrade is None else config.upgrade.source).version,
+            prefix=config.prefix,
+            settings=self.client_settings,
         )
         self.arena = Arena(
             cluster=self.cluster,
             clients=self.workload,
-            topics=names(self.scenario.workload, self.run),
-            group=self.scenario.workload.group(self.run),
+            topics=names(self.scenario.workload, self.named),
+            group=self.scenario.workload.group(self.named),
             definitions=Definitions.load(self.lane.environment.definitions),
             admin=self.quiescence.client,
             database=None if self._database is None else self._database.server,
@@ -208,7 +214,7 @@ class ScenarioRun:
         that loses inputs: its copies are not judged, and the floor `drained` is not met. Limit: an offset
         that never passes the markers at the end of a topic counts as work that is left.
         """
-        group = self.scenario.workload.group(self.run)
+        group = self.scenario.workload.group(self.named)
         if group is None:
             return
         own = self.quiescence.own_topics(group, [topic.name for topic in self.topics()])
@@ -291,7 +297,7 @@ class ScenarioRun:
         self.captures = self.quiescence.pin(
             self.partitions(),
             transactional_ids=self.workload.transactional_ids,
-            group=self.scenario.workload.group(self.run),
+            group=self.scenario.workload.group(self.named),
         )
         if self._database is not None:
             ends, self._effects = self._database.pinned()
@@ -324,7 +330,7 @@ class ScenarioRun:
         """
         if self._quiescence is not None and not self.lane.config.keep:
             with suppress(WireError):
-                self._quiescence.delete_topics(f"{self.run}-")
+                self._quiescence.delete_topics(f"{self.named}-")
 
     def close(self) -> None:
         """End clients, heal links, seal the evidence. Parts that are already gone are no error.
@@ -350,6 +356,17 @@ class ScenarioRun:
         """Raise EnvironmentProblemError when a process failed that is no subject, or no successor of a subject goes on."""
         if self.workload.problems:
             raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
+
+    # -- the way to the cluster --------------------------------------------------------------------------------
+
+    def access(self) -> Access | None:
+        """TLS and SASL of the witness listener; a cluster of ours has none there."""
+        return None
+
+    def client_settings(self, client: str) -> Mapping[str, str]:
+        """The settings with which a client library reaches the cluster, besides its bootstrap servers; ours needs none."""
+        del client
+        return {}
 
     # -- asked by the phases -----------------------------------------------------------------------------------
 
@@ -380,7 +397,7 @@ class ScenarioRun:
 
     def input_lag(self, marks: tuple[PartitionEnd, ...]) -> int:
         """The records from the copiers' committed offsets to these ends."""
-        group = self.scenario.workload.group(self.run)
+        group = self.scenario.workload.group(self.named)
         return self.quiescence.lag(group, marks) if group is not None and marks else 0
 
     def spec(self) -> ClusterSpec:
@@ -390,7 +407,7 @@ class ScenarioRun:
     def topics(self) -> tuple[ExperimentTopic, ...]:
         """The run's topics, in the order of their indexes."""
         scenario = self.scenario
-        return topics(scenario.workload, self.run, replication=scenario.replication, min_in_sync=scenario.min_in_sync)
+        return topics(scenario.workload, self.named, replication=scenario.replication, min_in_sync=scenario.min_in_sync)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """Every partition of the run's topics."""

@@ -19,6 +19,7 @@ from runner.errors import ENVIRONMENT_ERRORS
 from runner.lanes import ENDED_WITHIN_S, Performer
 from runner.resources import ScenarioLane
 from runner.run_record_writer import RunRecordWriter
+from runner.scenarios.given_run import GivenScenarioRun
 from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.scenario import Scenario
@@ -75,7 +76,8 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
         place = self._record.place(key)
         console.detail(f"{place} {key}", indent=0)
         error = ""
-        scenario_run = (MockScenarioRun if scenario.mock else ScenarioRun)(scenario, self._lane)
+        given = GivenScenarioRun if self._lane.config.given else ScenarioRun
+        scenario_run = (MockScenarioRun if scenario.mock else given)(scenario, self._lane)
         expected_s = self._record.planned[key].expected_s
         console.follow(key, lambda: f"{place} {scenario_run.status(expected_s)}")
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from chaos.errors import InjectionError
@@ -38,7 +38,10 @@ class UnreachableError(InjectionError):
 
 
 class ClusterListeners:
-    """The links to all brokers, and the tap that keeps clients behind them. The first listener is at `listen`."""
+    """The links to all brokers, and the tap that keeps clients behind them. The first listener is at `listen`.
+
+    `fronts` are the addresses that clients are given for brokers to whose listeners other links lead.
+    """
 
     def __init__(
         self,
@@ -47,8 +50,11 @@ class ClusterListeners:
         upstream: Endpoint,
         log: FrameLog,
         tls: ssl.SSLContext | None = None,
+        *,
+        fronts: Mapping[Endpoint, Endpoint] | None = None,
     ) -> None:
         self._listen, self._upstream, self._log, self._tls = listen, upstream, log, tls
+        self._fronts = fronts or {}
         self._listeners: dict[Endpoint, Endpoint] = {}
         self._opening = asyncio.Lock()
         self.links = FrameLinks(definitions, tap=self, tls=tls, frame_bytes_max=SIZE_MAX)
@@ -63,6 +69,14 @@ class ClusterListeners:
                 await self._rewrite_address(each)
 
         self.links.call("opening the listeners", work())
+
+    def open(self, brokers: Iterable[Endpoint]) -> dict[Endpoint, Endpoint]:
+        """Open listeners for brokers that are known, and return them by broker; raises InjectionError."""
+
+        async def work() -> dict[Endpoint, Endpoint]:
+            return {each: await self._listener(each) for each in brokers}
+
+        return self.links.call("opening the listeners", work())
 
     def _brokers(self) -> list[Body]:
         """The brokers in Metadata, with their addresses; none where only clients may ask, because of SASL."""
@@ -125,7 +139,8 @@ class ClusterListeners:
         """Put the listener's address in place of a broker's; a failed answer has port -1 and no host."""
         if not body.get("Host") or body.get("Port", -1) < 0:
             return False
-        at = await self._listener(Endpoint(host=body["Host"], port=body["Port"]))
+        broker = Endpoint(host=body["Host"], port=body["Port"])
+        at = self._fronts.get(broker, await self._listener(broker))
         body["Host"], body["Port"] = at.host, at.port
         return True
 

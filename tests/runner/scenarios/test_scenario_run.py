@@ -179,7 +179,7 @@ def drained(
     """Whether the copies of a pipeline can be judged, and what was done."""
     done: list[str] = []
     scenario_run: Any = ScenarioRun.__new__(ScenarioRun)
-    scenario_run._quiescence, scenario_run.run, scenario_run._undrained = quiescence, "run", False
+    scenario_run._quiescence, scenario_run.named, scenario_run._undrained = quiescence, "run", False
     scenario_run.scenario = SimpleNamespace(workload=SimpleNamespace(group=lambda _: "group"))
     outputs = ExperimentTopic(name="out", partitions=1, replication=1, min_in_sync=1)
     scenario_run.topics = lambda: (outputs, replace(outputs, name="in", role=TopicRole.INPUT))

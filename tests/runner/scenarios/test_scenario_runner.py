@@ -53,7 +53,9 @@ def lane_of(
         close=lambda: order.append("cluster"), leave_running=lambda: [f"left after {order.count('scenario')}"]
     )
     console = Console(out=io.StringIO(), live=False)
-    lane: Any = SimpleNamespace(console=console, clusters=clusters, config=SimpleNamespace(stays_up=stays_up))
+    lane: Any = SimpleNamespace(
+        console=console, clusters=clusters, config=SimpleNamespace(stays_up=stays_up, given=None)
+    )
     record = RecordStandIn()
     started: Any = SimpleNamespace(phase_name="nemesis", status=lambda _: "")
     monkeypatch.setattr(scenario_runner, "ScenarioRun", lambda *_: started)

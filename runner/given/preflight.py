@@ -1,0 +1,197 @@
+"""Looks at a cluster of the user before anything is created there, and changes nothing.
+
+It reaches each advertised listener, reads API versions and feature levels, and asks for permissions in ways that leave no
+trace: CreateTopics with `ValidateOnly` (KIP-4), FindCoordinator for an id and a group of our prefix (KIP-98, KIP-447), and
+Metadata of a topic that does not exist, with `AllowAutoTopicCreation` off. What is missing is printed as the commands of
+`kafka-acls.sh` that would grant it.
+
+A topic that does not exist has no ACLs of its own, so reading and writing under the prefix is tried for the first time
+by the run itself. The ACLs for that are among the commands whenever one is missing, because they are needed as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar
+from fixtures.errors import EnvironmentProblemError, UsageError
+from runner.given.options import GivenOptions
+from wire.client import Client
+from wire.codes import ErrorCode
+from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, WireError
+from wire.messages import Definitions
+from wire.router import check
+from wire.values import CoordinatorType
+
+if TYPE_CHECKING:
+    from wire.values import Metadata
+
+#: Every scenario has topics with three replicas, of which two must be in sync.
+BROKERS_MIN = 3
+#: A cluster on the other side of the world answers in a second. A firewall that drops everything never does.
+_ANSWERS_WITHIN_S = 10.0
+#: What only evidence about coordinators and producers needs, with the loss where the cluster does not offer it.
+NEEDED = (
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "EndTxn",
+    "TxnOffsetCommit",
+    "DescribeTransactions",
+    "DescribeProducers",
+)
+
+
+class ClusterRefusedError(EnvironmentProblemError):
+    """The cluster of the user cannot be reached, or does not let this principal in."""
+
+
+class UnfitClusterError(UsageError):
+    """The cluster of the user cannot carry a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """A permission that a run needs: how it is asked for, and the resource and operations that `kafka-acls.sh` grants."""
+
+    what: str
+    ask: Callable[[Client], None]
+    grant: str
+    operations: tuple[str, ...]
+
+
+def preflight(given: GivenOptions, files: ReleaseFiles, *, say: Callable[[str], None]) -> None:
+    """Look at the cluster, and print what was found.
+
+    Raises ClusterRefusedError and UnfitClusterError, each in one sentence: before anything was created.
+    """
+    definitions = Definitions.load(clients_jar(files))
+    with given.connection.client(definitions, timeout_s=_ANSWERS_WITHIN_S) as client:
+        metadata = _reach(client, given)
+        say(
+            f"cluster: {len(metadata.brokers)} brokers at {given.connection.bootstrap}; names begin with {given.prefix}"
+        )
+        for broker, address in sorted(metadata.brokers.items()):
+            _reach_broker(client, broker, f"{address.host}:{address.port}")
+        connection = client.connection()
+        features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
+        say(f"cluster: {features or 'no finalized features are known'}")
+        if absent := [api for api in NEEDED if not _offers(client, api)]:
+            raise UnfitClusterError(f"The cluster at {given.connection.bootstrap} does not offer {', '.join(absent)}.")
+        if len(metadata.brokers) < BROKERS_MIN:
+            raise UnfitClusterError(
+                f"The cluster at {given.connection.bootstrap} has {len(metadata.brokers)} of the {BROKERS_MIN} brokers that"
+                " a scenario needs: its topics have three replicas."
+            )
+        _require_rights(client, given)
+
+
+def _reach(client: Client, given: GivenOptions) -> Metadata:
+    """The brokers of the cluster. Raises ClusterRefusedError."""
+    bootstrap = given.connection.bootstrap
+    try:
+        return client.metadata([])
+    except BrokerError as error:
+        raise ClusterRefusedError(
+            f"The cluster at {bootstrap} refuses this client: {error}.",
+            hint="Check the user, the password and the mechanism in --client-properties.",
+        ) from error
+    except (ConnectError, DeadlineError, DisconnectedError) as error:
+        raise ClusterRefusedError(
+            f"The cluster at {bootstrap} cannot be reached: {error}.",
+            hint="Check the address, and whether the listener wants TLS: --client-properties names security.protocol.",
+        ) from error
+    except WireError as error:
+        raise ClusterRefusedError(
+            f"{bootstrap} does not speak Kafka's protocol here: {error}.",
+            hint="A listener that wants TLS answers so: --client-properties names security.protocol.",
+        ) from error
+
+
+def _reach_broker(client: Client, broker: int, at: str) -> None:
+    """Raise ClusterRefusedError for an advertised listener that cannot be reached from here."""
+    try:
+        client.connection(broker)
+    except WireError as error:
+        raise ClusterRefusedError(
+            f"Broker {broker} advertises {at}, which cannot be reached from here: {error}.",
+            hint="The cluster was reached at its bootstrap servers; its advertised.listeners must be reachable, too.",
+        ) from error
+
+
+def _offers(client: Client, api: str) -> bool:
+    try:
+        client.connection().version_for(api)
+    except WireError:
+        return False
+    return True
+
+
+def _require_rights(client: Client, given: GivenOptions) -> None:
+    """Raise ClusterRefusedError with the commands that grant the permissions that are missing."""
+    missing = [right for right in rights(given.prefix) if _is_missing(client, right)]
+    if missing:
+        commands = "\n  ".join(_command(given, right) for right in missing)
+        raise ClusterRefusedError(
+            f"{given.connection.principal} may not {'; may not '.join(right.what for right in missing)}.",
+            hint=f"These commands grant it:\n  {commands}",
+        )
+
+
+def _is_missing(client: Client, right: Permission) -> bool:
+    try:
+        right.ask(client)
+    except BrokerError as error:
+        return error.error in (
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        )
+    return False
+
+
+def rights(prefix: str) -> Iterator[Permission]:
+    """The permissions that every run needs on its prefix."""
+    yield Permission(
+        what=f"create topics that begin with {prefix}",
+        ask=lambda client: _validate_topic(client, f"{prefix}preflight"),
+        grant=f"--topic {prefix}",
+        operations=("Create", "Delete", "Describe", "DescribeConfigs", "Read", "Write"),
+    )
+    yield Permission(
+        what=f"use transactional ids that begin with {prefix}",
+        ask=lambda client: _find(client, f"{prefix}preflight", CoordinatorType.TRANSACTION),
+        grant=f"--transactional-id {prefix}",
+        operations=("Describe", "Write"),
+    )
+    yield Permission(
+        what=f"use groups that begin with {prefix}",
+        ask=lambda client: _find(client, f"{prefix}preflight", CoordinatorType.GROUP),
+        grant=f"--group {prefix}",
+        operations=("Delete", "Describe", "Read"),
+    )
+
+
+def _find(client: Client, name: str, kind: CoordinatorType) -> None:
+    client.find_coordinator(name, kind, client.deadline())
+
+
+def _validate_topic(client: Client, name: str) -> None:
+    """Ask whether a topic could be created; it is not."""
+    controller = client.metadata([]).controller
+    topic = {"Name": name, "NumPartitions": 1, "ReplicationFactor": BROKERS_MIN, "Configs": []}
+    body = {"Topics": [topic], "TimeoutMs": round(_ANSWERS_WITHIN_S * 1000), "ValidateOnly": True}
+    answer = client.call("CreateTopics", body, broker=controller if controller >= 0 else None)
+    for item in answer["Topics"]:
+        check(item["ErrorCode"], f"CreateTopics of {item['Name']}: {item.get('ErrorMessage') or ''}")
+
+
+def _command(given: GivenOptions, right: Permission) -> str:
+    file = f" --command-config {given.file}" if given.file else ""
+    return (
+        f"kafka-acls.sh --bootstrap-server {given.connection.bootstrap}{file} --add --allow-principal"
+        f" '{given.connection.principal}' --resource-pattern-type prefixed {right.grant}"
+        + "".join(f" --operation {each}" for each in right.operations)
+    )

@@ -1,0 +1,117 @@
+"""Runs scenarios on a cluster of the user.
+
+The phases stay the same. Clients reach the cluster directly, unless the fault of a scenario needs links. Brokers are only
+touched by commands of the user. Topics and groups of the run are removed at its end, also after an error. Their names
+begin with the prefix and the run, and nothing else is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
+from chaos.faults.clients import KillClient
+from chaos.faults.frames import TamperFrames
+from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
+from chaos.faults.zombies import PartitionedZombie, PausedZombie
+from chaos.link_targets import FromSite
+from chaos.schedule import Step
+from fixtures.clusters.given.broker_commands import BrokerCommands
+from fixtures.clusters.given.cluster import GivenCluster
+from fixtures.waiting import await_until
+from runner.scenarios.scenario_run import ScenarioRun
+from verification.sources.access import Access
+from wire.errors import WireError
+
+if TYPE_CHECKING:
+    from runner.scenarios.scenario import Scenario
+
+#: Faults that strike processes of the harness alone.
+OF_CLIENTS = (KillClient, PausedZombie)
+#: Faults of the network between clients and brokers.
+OF_SITES = (CutSite, DegradeSite, LoseResponses, PartitionedZombie, TamperFrames)
+#: Faults of brokers, with the command that they need.
+OF_BROKERS = {CrashBroker: "crash", PauseBroker: "pause", StopBroker: "stop"}
+
+
+def hindrance(scenario: Scenario, release: str, commands: BrokerCommands) -> str:
+    """Why a scenario cannot be run on a cluster of the user; empty if it can."""
+    if scenario.mock:
+        return ""
+    if settings := scenario.cluster(release=release).broker_settings:
+        return f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}"
+    return next(filter(None, (_hindrance(step, commands) for step in scenario.schedule)), "")
+
+
+def _hindrance(step: Step, commands: BrokerCommands) -> str:
+    command = OF_BROKERS.get(type(step.fault))
+    if command is not None and not commands.can(command):
+        return f"--faults has no command to {command} a broker: {step.fault.describe()}"
+    between = isinstance(step.fault, TamperFrames) and not isinstance(step.fault.on, FromSite)
+    if step.let_go_first or between or not (command or isinstance(step.fault, OF_CLIENTS + OF_SITES)):
+        return f"it needs links between the brokers: {step.describe()}"
+    return ""
+
+
+class GivenScenarioRun(ScenarioRun):
+    """One scenario being run on a cluster of the user."""
+
+    def set_up(self) -> None:
+        """As any run; then open links if the scenario needs them."""
+        self._links = ExitStack()
+        super().set_up()
+        self._given.watch(topic.name for topic in self.topics())
+        linked = any(isinstance(step.fault, OF_SITES) for step in self.scenario.schedule)
+        self._links.enter_context(self._given.linked(needed=linked))
+
+    def access(self) -> Access | None:
+        """TLS and SASL by the settings of the user."""
+        return self._given.connection.access()
+
+    def client_settings(self, client: str) -> Mapping[str, str]:
+        """The settings of the user, by the names that the library knows."""
+        return self._given.client_connection.settings(client)
+
+    def recover(self, *, timeout_s: float) -> None:
+        """Wait until every broker is back and every replica of the run's topics is in sync."""
+        with self.workload.eased():
+            await_until(
+                lambda: not self._given.problems(),
+                "the recovery of your cluster",
+                timeout_s=timeout_s,
+                last=lambda: "; ".join(self._given.problems()),
+            )
+
+    def capture_arguments(self) -> dict[str, Any]:
+        """The readers need the settings of the user, too."""
+        return {**super().capture_arguments(), "settings": self._given.connection.librdkafka()}
+
+    def clear(self) -> None:
+        """Remove the topics and the group of the run, by their names; others are not even listed."""
+        if self._quiescence is None:
+            return
+        client = self._quiescence.client
+        for topic in self.topics():
+            with suppress(WireError):
+                client.delete_topics([topic.name])
+        if group := self.scenario.workload.group(self.named):
+            with suppress(WireError):
+                client.delete_groups([group])
+
+    def close(self) -> None:
+        """As any run; but a run that broke must not leave its topics on the cluster of the user."""
+        if self._workload is not None:
+            # A group is removed only when it has no member left.
+            self._workload.close()
+        self.clear()
+        try:
+            super().close()
+        finally:
+            self._links.close()
+
+    @property
+    def _given(self) -> GivenCluster:
+        assert isinstance(self.cluster, GivenCluster)
+        return self.cluster

@@ -1,0 +1,287 @@
+"""A cluster that was started by other means: what a run, and a run that was killed, do to it and leave on it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from chaos.cluster import BrokerId
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.spec import ClusterSpec
+from tests.support.cluster_client import PATIENCE_S, new_topic
+from tests.support.real_cluster import RELEASE, launcher
+from tests.support.whole_commands import Command, Ended, python
+
+pytestmark = pytest.mark.cluster
+
+Run = Callable[..., Ended]
+#: Two scenarios of half a minute; a loaded machine takes several times that.
+RUN_WITHIN_S = 600.0
+PREFIX = "onceproof-"
+#: The rights that the preflight asks for.
+RIGHTS = {
+    ResourceType.TOPIC: ("CREATE", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE"),
+    ResourceType.TRANSACTIONAL_ID: ("DESCRIBE", "WRITE"),
+    ResourceType.GROUP: ("DELETE", "DESCRIBE", "READ"),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster with a listener behind TLS and SASL; a topic and a group of another team are on it."""
+    with launcher(tmp_path_factory)(ClusterSpec(release=RELEASE, secured=True)) as started:
+        new_topic(started, "billing")
+        plain = {"bootstrap.servers": started.witness_bootstrap}
+        producer = Producer(plain | {"transactional.id": "billing-1"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce("billing", b"an invoice")
+        producer.commit_transaction()
+        consumer = Consumer(plain | {"group.id": "billing"})
+        consumer.commit(offsets=[TopicPartition("billing", 0, 1)], asynchronous=False)
+        consumer.close()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def granted(cluster: LocalCluster) -> LocalCluster:
+    """The same, where the owner has all rights on the prefix."""
+    acls = [
+        AclBinding(
+            kind,
+            PREFIX,
+            ResourcePatternType.PREFIXED,
+            "User:owner",
+            "*",
+            AclOperation[right],
+            AclPermissionType.ALLOW,
+        )
+        for kind, rights in RIGHTS.items()
+        for right in rights
+    ]
+    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
+    for done in admin.create_acls(acls).values():
+        done.result(PATIENCE_S)
+    return cluster
+
+
+def properties(cluster: LocalCluster, file: Path, *, password: str = "", **changed: str) -> Path:
+    """A file as for `kafka-topics.sh --command-config`."""
+    assert cluster.security is not None
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{login} \\\n  username="owner" password="{password or secret(cluster)}";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(cluster.security.certificate),
+    }
+    given |= {name.replace("_", "."): value for name, value in changed.items()}
+    file.write_text("# ours\n" + "".join(f"{name}={value}\n" for name, value in given.items()), encoding="utf-8")
+    return file
+
+
+def secret(cluster: LocalCluster) -> str:
+    assert cluster.security is not None
+    return cluster.security.passwords["owner"]
+
+
+def everything(cluster: LocalCluster) -> dict[str, object]:
+    """All topics with their records, all groups with their offsets, and every transactional id but ours."""
+    plain = {"bootstrap.servers": cluster.witness_bootstrap}
+    admin = AdminClient(plain)
+    topics = sorted(each for each in admin.list_topics(timeout=PATIENCE_S).topics if not each.startswith("__"))
+    groups = sorted(each.group_id for each in admin.list_consumer_groups().result(PATIENCE_S).valid)
+    consumer = Consumer(plain | {"group.id": "billing", "enable.auto.commit": False})
+    offsets = [each.offset for each in consumer.committed([TopicPartition("billing", 0)], PATIENCE_S)]
+    consumer.assign([TopicPartition("billing", 0, 0)])
+    message = consumer.poll(PATIENCE_S)
+    ends = consumer.get_watermark_offsets(TopicPartition("billing", 0), PATIENCE_S)
+    consumer.close()
+    assert message is not None
+    return {"topics": topics, "groups": groups, "offsets": offsets, "value": message.value(), "ends": ends}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
+    """Starts commands; whatever they started ends with the test."""
+    commands: list[Command] = []
+
+    def start(*arguments: str) -> Command:
+        place = tmp_path / f"place-{len(commands)}"
+        place.mkdir()
+        commands.append(Command(place, python(*arguments), {}))
+        return commands[-1]
+
+    yield start
+    for each in commands:
+        each.close()
+
+
+def run_options(cluster: LocalCluster, file: Path, run: Path, *more: str) -> tuple[str, ...]:
+    assert cluster.security is not None
+    where = ("--bootstrap", cluster.security.bootstrap, "--client-properties", str(file), "--run-dir", str(run))
+    return ("pytest", "suites", *where, "--kafka", RELEASE, "--only", "scenarios", "--seed", "1", *more)
+
+
+def test_a_run_behind_tls_and_sasl_leaves_the_cluster_as_it_was(
+    granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """A scenario with links passes, a control is detected, one without its command is not applicable; no secret is kept."""
+    before, run = everything(granted), tmp_path / "run"
+    file = properties(granted, tmp_path / "client.properties")
+    narrowed = ("-k", "partitioned_zombie or never_comes_back or controller_crash")
+    ended = command(*run_options(granted, file, run, *narrowed)).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    assert [each["verdict"] for each in results["scenarios"]] == ["PASS", "NOT_APPLICABLE"]
+    assert [each["convicted"] for each in results["controls"]] == [True]
+    assert "--faults has no command to crash a broker: crash (SIGKILL) of the active controller" in ended.output
+    assert everything(granted) == before
+    assert not [each for each in texts(run) if secret(granted) in each]
+    assert secret(granted) not in ended.output
+    ended.left_nothing()
+
+
+@pytest.mark.deep
+def test_brokers_are_struck_by_commands_of_the_user(
+    granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """A crash and a pause, by commands that ask another process; each takes hold, and each is healed."""
+    with Operator(granted) as operator:
+        faults = tmp_path / "faults.toml"
+        ask = f"{sys.executable} -c 'from urllib.request import urlopen; urlopen(\"{operator.at}/%s/{{broker}}\")'"
+        names = ("crash", "restart", "pause", "resume")
+        faults.write_text(
+            "[commands]\n" + "".join(f"{name} = {json.dumps(ask % name)}\n" for name in names), encoding="utf-8"
+        )
+        options = ("--faults", str(faults), "-k", "leader_crash_while_sending or leader_paused_past")
+        file, run = properties(granted, tmp_path / "client.properties"), tmp_path / "run"
+        ended = command(*run_options(granted, file, run, *options)).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    assert [each["verdict"] for each in results["scenarios"]] == ["PASS", "PASS"]
+    assert [each.partition("/")[0] for each in operator.asked] == list(names)
+    ended.left_nothing()
+
+
+class Operator:
+    """Another process's way to the brokers: an HTTP server that takes `/crash/2` and the like."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.asked: list[str] = []
+        actions: dict[str, Callable[[BrokerId], None]] = {
+            "crash": cluster.crash,
+            "restart": cluster.start,
+            "pause": cluster.pause,
+            "resume": cluster.resume,
+        }
+        asked = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path.strip("/"))
+                name, _, broker = asked[-1].partition("/")
+                actions[name](BrokerId(int(broker)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.at = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Operator:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def texts(directory: Path) -> Iterator[str]:
+    """Every file below a directory, unpacked."""
+    for each in directory.rglob("*"):
+        if each.is_file():
+            content = each.read_bytes()
+            unpacked = gzip.decompress(content) if each.suffix == ".gz" else content
+            yield unpacked.decode("utf-8", errors="replace")
+
+
+def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
+    granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """SIGKILL leaves topics; `--list` names them, and `tox -e sweep-up` removes exactly them."""
+    before = everything(granted)
+    file = properties(granted, tmp_path / "client.properties")
+    running = command(*run_options(granted, file, tmp_path / "run", "-k", "without_faults"))
+    running.wait_for(
+        lambda: re.search(r"│ [1-9]\d* ok,", running.output) is not None, "operations", within_s=RUN_WITHIN_S
+    )
+    running.close()
+    assert granted.security is not None
+    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file))
+    listed = command("runner.given.sweep_up", *where, "--list").end(within_s=RUN_WITHIN_S)
+    assert listed.code == 0, listed.output
+    assert "-billing-events" in listed.output
+    assert everything(granted) != before
+    swept = command("runner.given.sweep_up", *where).end(within_s=RUN_WITHIN_S)
+    assert swept.code == 0, swept.output
+    assert everything(granted) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "said"),
+    [
+        ({"password": "wrong"}, 5, "refuses this client: SASL with"),
+        ({"security_protocol": "SASL_PLAINTEXT"}, 5, "does not speak Kafka's protocol here"),
+        ({"sasl_mechanism": "GSSAPI"}, 4, "sasl.mechanism=GSSAPI is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"ssl_truststore_location": "/nowhere"}, 4, "ssl.truststore is no PEM file that can be read"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_named_in_a_sentence(
+    granted: LocalCluster,
+    command: Callable[..., Command],
+    tmp_path: Path,
+    changed: dict[str, str],
+    code: int,
+    said: str,
+) -> None:
+    """Before anything is created; the run has no evidence."""
+    file = properties(granted, tmp_path / "client.properties", **changed)
+    ended = command(*run_options(granted, file, tmp_path / "run", "--dry-run")).end(within_s=RUN_WITHIN_S)
+    assert ended.code == code, ended.output
+    assert said in ended.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_missing_rights_are_named_with_the_commands_that_grant_them(
+    cluster: LocalCluster, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """A prefix on which the owner has no rights."""
+    file = properties(cluster, tmp_path / "client.properties")
+    options = run_options(cluster, file, tmp_path / "run", "--prefix", "elsewhere-", "--dry-run")
+    ended = command(*options).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 5, ended.output
+    assert "User:owner may not create topics that begin with elsewhere-" in ended.output
+    for resource in ("--topic", "--transactional-id", "--group"):
+        assert f"--resource-pattern-type prefixed {resource} elsewhere- --operation" in ended.output
