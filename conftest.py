@@ -25,7 +25,7 @@ os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.clients.registry import CLIENTS
 from fixtures.errors import OnceproofError
-from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, Only, Profile, add_options, from_options
+from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, WATCH, Only, Profile, add_options, from_options
 from runner.console import Console
 from runner.signals import StopRequests
 from runner.waivers import acceptances
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "suites/regressions is performed by `tox -e track-record -- --bugs KB-05`, not by pytest."
         )
-    kinds = {PROTOCOL: Only.PROTOCOL, UPGRADES: Only.UPGRADE, PIPELINES: Only.PIPELINES}
+    kinds = {PROTOCOL: Only.PROTOCOL, UPGRADES: Only.UPGRADE, PIPELINES: Only.PIPELINES, WATCH: Only.WATCH}
     kind = [only for suite, only in kinds.items() if all(_within(path, suite) for path in asked)]
     only = kind[0] if kind else (Only(config.option.only) if config.option.only else None)
     try:
@@ -99,7 +99,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         _within(collection_path, REGRESSIONS)
         or any(
             _within(collection_path, suite) and not any(_within(path, suite) for path in _asked(config))
-            for suite in (UPGRADES, *(() if config.option.profile == Profile.NIGHTLY else (PIPELINES,)))
+            for suite in (UPGRADES, WATCH, *(() if config.option.profile == Profile.NIGHTLY else (PIPELINES,)))
         )
         or (only == Only.SCENARIOS and scripted)
         or (only == Only.PROTOCOL and _within(collection_path, SUITES) and collection_path.is_file() and not scripted)

@@ -38,6 +38,7 @@ SUITES = ROOT / "suites"
 PROTOCOL = SUITES / "protocol"
 UPGRADES = SUITES / "upgrades"
 PIPELINES = SUITES / "pipelines"
+WATCH = SUITES / "watch"
 OUT = ROOT / "reports" / "out"
 DEFAULT_CLIENT = "confluent"
 
@@ -51,6 +52,8 @@ CORES_OF_LANE = 1
 #: Three brokers, their clients, and a share of Spark and of the cluster for protocol cases.
 MEMORY_OF_LANE_BYTES = 4_000_000_000
 LANES_MAX = 16
+#: While one window is captured and judged, the next one is under load.
+WATCH_LANES = 2
 #: Nightly repeats every scenario with three seeds: a race that shows once in three nights shows on the first.
 NIGHTLY_SEEDS = 3
 
@@ -79,6 +82,7 @@ class Only(StrEnum):
     PROTOCOL = "protocol"
     UPGRADE = "upgrade"
     PIPELINES = "pipelines"
+    WATCH = "watch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +155,8 @@ class RunConfig:
         """The arguments of pytest that select the whole run."""
         if self.only is Only.UPGRADE:
             return (UPGRADES,)
-        if self.only is Only.PIPELINES:
-            return (PIPELINES,)
+        if self.only in (Only.PIPELINES, Only.WATCH):
+            return (PIPELINES if self.only is Only.PIPELINES else WATCH,)
         return (SUITES, PROTOCOL) if self.only is Only.PROTOCOL else (SUITES,)
 
     @property
@@ -179,6 +183,8 @@ class RunConfig:
             return str(Only.PROTOCOL)
         if self.upgrade is not None:
             return f"{self.profile}, {'migration' if self.upgrade.migrates else 'upgrade'} from {self.upgrade.source}"
+        if self.only is Only.WATCH:
+            return str(Only.WATCH)
         only = self.only in (Only.SCENARIOS, Only.PIPELINES)
         return f"{self.profile}, only {self.only}" if only else str(self.profile)
 
@@ -191,6 +197,8 @@ class RunConfig:
     def seeds(self) -> tuple[int, ...]:
         """The seeds of the run; the first is the one that was printed."""
         count = NIGHTLY_SEEDS if self.profile is Profile.NIGHTLY else 1
+        if self.given is not None and self.given.windows:
+            count = self.given.windows
         return tuple((self.seed + step) % SEED_LIMIT for step in range(count))
 
     @property
@@ -205,7 +213,7 @@ class RunConfig:
                 + (" --migrate" if self.upgrade.migrates else "")
                 + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
             )
-        job = "pipelines" if self.only is Only.PIPELINES else "conformance"
+        job = str(self.only) if self.only in (Only.PIPELINES, Only.WATCH) else "conformance"
         own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
         own += f" --pipeline {self.pipelines_asked}" if self.pipelines_asked else ""
         return f"tox -e {job} -- {self.replay_options}{own}"
@@ -306,9 +314,10 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
             upgrade, changes = upgrade_path(options), upgrade_options(options)
         else:
             refuse_upgrade_options(options)
-        other_job = str(only) if only not in (None, Only.SCENARIOS) else ""
-        given = given_options(options, other_job=other_job)
-        if given is not None:
+        watches = only is Only.WATCH
+        other_job = str(only) if only not in (None, Only.SCENARIOS, Only.WATCH) else ""
+        given = given_options(options, watches=watches, other_job=other_job)
+        if given is not None and not watches:
             # Protocol cases need clusters of our own; pytest collects by this option.
             only = Only.SCENARIOS
             options.only = str(only)
@@ -352,7 +361,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         options=tuple(config.invocation_params.args),
         only=only,
         # A shared cluster should not carry the load of several scenarios at a time, unless its user says so.
-        lanes=_lanes(options.lanes, alone=upgrade is not None or given is not None),
+        lanes=WATCH_LANES if watches else _lanes(options.lanes, alone=upgrade is not None or given is not None),
         markers=options.markexpr,
         pipeline=pipeline,
         pipelines_asked=options.pipeline,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULT_PREFIX = "onceproof-"
+#: A window must be longer than the time in which clients start.
+WINDOW_MIN_S = 10.0
 #: The characters of a topic's name. Names of runs follow, at most 60 characters of the 249 that a name may have.
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
@@ -24,7 +27,7 @@ _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 class GivenOptions:
     """The cluster of the user, and the beginning of all names on it.
 
-    `file` is that of `--client-properties`, `faults` that of `--faults`.
+    `file` is that of `--client-properties`, `faults` that of `--faults`. `windows` of `window_s` seconds each are watched.
     """
 
     connection: ClusterConnection
@@ -33,6 +36,8 @@ class GivenOptions:
     commands: BrokerCommands = field(default_factory=BrokerCommands)
     faults: Path | None = None
     dry_run: bool = False
+    windows: int = 0
+    window_s: float = 0.0
 
     @property
     def written(self) -> str:
@@ -40,7 +45,8 @@ class GivenOptions:
         file = f" --client-properties {self.file}" if self.file else ""
         prefix = f" --prefix {self.prefix}" if self.prefix != DEFAULT_PREFIX else ""
         faults = f" --faults {self.faults}" if self.faults else ""
-        return f"--bootstrap {self.connection.bootstrap}{file}{faults}{prefix}"
+        watched = f" --for {self.windows * self.window_s:g}s --window {self.window_s:g}s" if self.windows else ""
+        return f"--bootstrap {self.connection.bootstrap}{file}{faults}{prefix}{watched}"
 
 
 def add_given_options(group: pytest.OptionGroup) -> None:
@@ -54,15 +60,24 @@ def add_given_options(group: pytest.OptionGroup) -> None:
         "--prefix", metavar="TEXT", help=f"--bootstrap: names of topics, groups and ids begin so ({DEFAULT_PREFIX})"
     )
     group.addoption(
+        "--for", dest="watch_for", default="10m", metavar="TIME", help="tox -e watch: how long (90s, 30m, 2h)"
+    )
+    group.addoption(
+        "--window", default="60s", metavar="TIME", help="tox -e watch: so long until the next verdict (60s)"
+    )
+    group.addoption(
         "--dry-run", action="store_true", help="--bootstrap: look at the cluster, list what can be run, change nothing"
     )
 
 
-def given_options(options: Any, *, other_job: str) -> GivenOptions | None:
+def given_options(options: Any, *, watches: bool, other_job: str) -> GivenOptions | None:
     """The cluster of the user, None without `--bootstrap`.
 
-    `other_job` names the job where it is not the main one. Raises pytest.UsageError and ClientPropertiesError.
+    `watches` is for `tox -e watch`; `other_job` names the job where it is neither that nor the main one. Raises
+    pytest.UsageError and ClientPropertiesError.
     """
+    if watches and not options.bootstrap:
+        raise pytest.UsageError("`tox -e watch` needs --bootstrap, the cluster on which others act")
     if not options.bootstrap:
         for name in ("client_properties", "faults", "prefix", "dry_run"):
             if getattr(options, name):
@@ -82,7 +97,25 @@ def given_options(options: Any, *, other_job: str) -> GivenOptions | None:
         commands=read_commands(faults),
         faults=faults,
         dry_run=options.dry_run,
+        **(_windows(options) if watches else {}),
     )
+
+
+def _windows(options: Any) -> dict[str, Any]:
+    """The number of windows, and their seconds. Raises pytest.UsageError."""
+    found = {name: _seconds(text) for name, text in (("--for", options.watch_for), ("--window", options.window))}
+    for name, seconds in found.items():
+        if seconds is None:
+            raise pytest.UsageError(f"{name} needs a time such as 90s, 30m or 2h")
+    whole_s, window_s = (float(each or 0.0) for each in found.values())
+    if not WINDOW_MIN_S <= window_s <= whole_s:
+        raise pytest.UsageError(f"--window must be {WINDOW_MIN_S:g} s or more, and not longer than --for")
+    return {"windows": math.ceil(whole_s / window_s), "window_s": window_s}
+
+
+def _seconds(text: str) -> float | None:
+    found = re.fullmatch(r"(\d+)([smh])", text)
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]] if found else None
 
 
 def _objections(options: Any, other_job: str) -> Iterator[str]:

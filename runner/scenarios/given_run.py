@@ -15,12 +15,14 @@ from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.frames import TamperFrames
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
+from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster
 from fixtures.waiting import await_until
+from runner.given.cluster_watcher import ClusterWatcher, Look
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.sources.access import Access
 from wire.errors import WireError
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
 
 #: Faults that strike processes of the harness alone.
-OF_CLIENTS = (KillClient, PausedZombie)
+OF_CLIENTS = (KillClient, PausedZombie, WatchOthers)
 #: Faults of the network between clients and brokers.
 OF_SITES = (CutSite, DegradeSite, LoseResponses, PartitionedZombie, TamperFrames)
 #: Faults of brokers, with the command that they need.
@@ -74,8 +76,23 @@ class GivenScenarioRun(ScenarioRun):
         """The settings of the user, by the names that the library knows."""
         return self._given.client_connection.settings(client)
 
+    def start_workload(self) -> None:
+        """As any run; while others act, each change that they make is recorded."""
+        super().start_workload()
+        if self._watches:
+            watcher = ClusterWatcher(
+                self._look,
+                self.recorder.record,
+                self.tell,
+                first_step=len(self.scenario.schedule),
+                names={real: name for name, real in self.arena.topics.items()},
+            )
+            self._links.enter_context(watcher)
+
     def recover(self, *, timeout_s: float) -> None:
-        """Wait until every broker is back and every replica of the run's topics is in sync."""
+        """Wait until every broker is back and every replica of the run's topics is in sync; not while others act."""
+        if self._watches:
+            return
         with self.workload.eased():
             await_until(
                 lambda: not self._given.problems(),
@@ -105,11 +122,22 @@ class GivenScenarioRun(ScenarioRun):
         if self._workload is not None:
             # A group is removed only when it has no member left.
             self._workload.close()
+        # Before the history is sealed: it has the changes that were seen.
+        self._links.close()
         self.clear()
-        try:
-            super().close()
-        finally:
-            self._links.close()
+        super().close()
+
+    @property
+    def _watches(self) -> bool:
+        return any(isinstance(step.fault, WatchOthers) for step in self.scenario.schedule)
+
+    def _look(self) -> Look:
+        return Look(view=self._given.view(), levels=self._given.levels())
+
+    def drain(self, *, timeout_s: float) -> None:
+        """As any run; a history that is complete takes no further change."""
+        super().drain(timeout_s=timeout_s)
+        self._links.close()
 
     @property
     def _given(self) -> GivenCluster:

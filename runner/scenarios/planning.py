@@ -157,6 +157,8 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
         given["upgrade"] = plan_of(config, config.upgrade, variant)
     if config.pipeline is not None:
         given["pipeline"] = config.pipeline
+    if config.given is not None and config.given.windows:
+        given["window_s"] = config.given.window_s
 
     def describe(**values: Any) -> None:
         scenario = Scenario(
@@ -197,6 +199,8 @@ def plan_of(config: RunConfig, path: UpgradePath, variant: Variant) -> UpgradePl
 
 def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planned:
     """The plan of a scenario with its estimate: of an upgrade by its schedule, of other scenarios the same for all."""
+    if config.given is not None and config.given.windows:
+        return replace(planned, expected_s=planned.expected_s + scenario.least_s)
     if config.upgrade is None:
         return planned
     return replace(planned, expected_s=whole_s(scenario.schedule))
