@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from chaos.cluster import BrokerId
+from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
 from tests.support.cluster_client import PATIENCE_S, new_topic
@@ -179,6 +180,27 @@ def test_brokers_are_struck_by_commands_of_the_user(
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS", "PASS"]
     assert [each.partition("/")[0] for each in operator.asked] == list(names)
+    ended.left_nothing()
+
+
+@pytest.mark.deep
+def test_a_rolling_restart_is_watched(granted: LocalCluster, command: Callable[..., Command], tmp_path: Path) -> None:
+    """The run is not told of it: the brokers that left, the leaders that moved and the controller are in its history."""
+    assert granted.security is not None
+    file, run = properties(granted, tmp_path / "client.properties"), tmp_path / "run"
+    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file), "--run-dir", str(run))
+    times = ("--for", "80s", "--window", "40s")
+    watching = command("pytest", "suites/watch", *where, "--kafka", RELEASE, "--seed", "1", *times)
+    watching.wait_for(lambda: "others may act on the cluster" in watching.output, "a window", within_s=RUN_WITHIN_S)
+    for broker in granted.brokers:
+        granted.stop(broker)
+        granted.start(broker)
+        await_healthy(granted, PATIENCE_S, idle=False)
+    ended = watching.end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    seen = "".join(each.read_text(encoding="utf-8") for each in run.glob("runs/*/history.jsonl"))
+    assert all(f'"broker {broker} left the cluster"' in seen for broker in granted.brokers), ended.output
+    assert '"LeaderMoved"' in seen
     ended.left_nothing()
 
 
