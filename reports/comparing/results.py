@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from reports.deciding.own_builds import commit_of, own_builds, version_of
+from reports.deciding.own_builds import commit_of, own_builds
 from reports.deciding.scorecards import cards
 from reports.model.change import BaselineComparison
 from reports.model.protocol_case import ScriptCase
@@ -28,6 +28,7 @@ from reports.model.report import (
 from reports.model.upgrade import UpgradeReport
 from reports.model.wording import UNTESTED
 from verification.scripts.script import FORMAT as SCRIPT_FORMAT
+from verification.vocabulary.releases import stated_version
 
 
 def results(report: Report) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def _subject(report: Report) -> dict[str, Any]:
 
 
 def _own_build(subject: Subject, name: str) -> dict[str, str]:
-    return {"version": version_of(name), "commit": commit_of(subject)}
+    return {"version": stated_version(name), "commit": commit_of(subject)}
 
 
 def _run(report: Report) -> dict[str, Any]:

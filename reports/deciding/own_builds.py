@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from reports.model.report import NOT_RECORDED, Subject
-from verification.vocabulary.releases import own_number
+from verification.vocabulary.releases import own_number, stated_version
 
 #: The entry in the versions of a run with the commit that a build of your own states.
 COMMIT = "kafka commit"
@@ -18,11 +18,6 @@ def own_builds(subject: Subject) -> tuple[str, ...]:
     return tuple(each for each in _JOINED.split(subject.release) if own_number(each))
 
 
-def version_of(build: str) -> str:
-    """The version that a build states, such as 4.5.0-SNAPSHOT."""
-    return build.partition("+")[0]
-
-
 def commit_of(subject: Subject) -> str:
     """The commit that a build states, or that it is not recorded."""
     return dict(subject.versions).get(COMMIT, NOT_RECORDED)
@@ -31,7 +26,7 @@ def commit_of(subject: Subject) -> str:
 def build_note(subject: Subject) -> str:
     """A sentence on each build of your own: its version, its commit, the known bugs that count; empty for releases."""
     return " ".join(
-        f"Kafka {each} is a build of your own and no release (version {version_of(each)}, commit {commit_of(subject)}); "
+        f"Kafka {each} is a build of your own and no release (version {stated_version(each)}, commit {commit_of(subject)}); "
         f"known bugs are those of {own_number(each)}."
         for each in own_builds(subject)
     )

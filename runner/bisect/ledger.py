@@ -62,7 +62,15 @@ class Ledger:
         self.verdicts: dict[str, BuildVerdict] = {}
         self.rate: tuple[int, int] | None = None
         self.result = "not ended"
-        self._runs = _read(directory / JSON)
+        self._runs = _read(directory / JSON, self._question)
+
+    @property
+    def _question(self) -> dict[str, Any]:
+        return {
+            "experiment": self._repeated.identity,
+            "seed": self._repeated.seed,
+            "client": self._repeated.client,
+        }
 
     def runs(self, build: str) -> list[BuildRun]:
         """The runs on a build at this commit, in their order."""
@@ -103,9 +111,7 @@ class Ledger:
         body = {
             "format": FORMAT,
             "kind": KIND,
-            "experiment": self._repeated.identity,
-            "seed": self._repeated.seed,
-            "client": self._repeated.client,
+            **self._question,
             "confidence": self._confidence,
             "rate": {"failed": failed, "tried": tried},
             "result": self.result,
@@ -155,16 +161,21 @@ def _cells(row: LedgerRow) -> list[str]:
     return [name, row.verdict, str(row.failures), str(row.repeats), f"{row.seconds:.0f}", unseen, note]
 
 
-def _read(path: Path) -> list[BuildRun]:
-    """The runs of an earlier call. Raises UnfitMatrixError for a file that is not ours."""
+def _read(path: Path, question: dict[str, Any]) -> list[BuildRun]:
+    """The runs of an earlier call. Raises UnfitMatrixError for a file that is not ours, or about something else."""
     if not path.is_file():
         return []
     try:
         body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         ours = (body["kind"], body["format"]) == (KIND, FORMAT)
+        asked = {name: body[name] for name in question}
         runs = [BuildRun(**each) for each in body["runs"]]
     except (ValueError, KeyError, TypeError):
-        ours, runs = False, []
+        ours, asked, runs = False, {}, []
     if not ours:
         raise UnfitMatrixError(f"{path} is no ledger of this version.", hint="Move it away, or name another --out.")
+    if asked != question:
+        raise UnfitMatrixError(
+            f"{path} is about {asked['experiment']}, seed {asked['seed']}.", hint="Name another --out."
+        )
     return runs

@@ -39,6 +39,11 @@ def own_number(release: str) -> str:
     return match[1] if match is not None and match[2] else ""
 
 
+def stated_version(release: str) -> str:
+    """The version that a build of your own states, such as 4.5.0-SNAPSHOT; a release states its own number."""
+    return release.partition("+")[0]
+
+
 def _padded(numbers: tuple[int, ...]) -> tuple[int, ...]:
     # Four numbers are the longest form: 4.0 and 4.0.0 are the same release.
     return numbers + (0,) * (4 - len(numbers))

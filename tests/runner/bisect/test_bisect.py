@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from runner.bisect.experiment import Repeated, case, scenario
 from runner.bisect.ledger import JSON, MARKDOWN, BuildRun, Ledger
 from runner.bisect.likelihood import passes_needed, passes_unseen
 from runner.bisect.search import BuildVerdict, first_bad
+from runner.resumable_matrix import UnfitMatrixError
 from verification.vocabulary.verdict import ExitCode
 
 CASE = Repeated(identity="idempotence-a-gap-is-refused", place="suites/protocol/test_idempotence.py::test_a_gap")
@@ -199,9 +201,12 @@ def test_a_wrong_request_is_one_sentence(
 
 
 def test_a_ledger_that_is_not_ours_is_not_overwritten(tmp_path: Path) -> None:
-    """The sentence names the file."""
+    """The sentence names the file, or the case that it is about."""
+    bisect(tmp_path / "other", bad_from("4.4.0"))
+    with pytest.raises(UnfitMatrixError, match="is about idempotence-a-gap-is-refused, seed None"):
+        Ledger(tmp_path / "other", replace(CASE, identity="x"), BUILDS, confidence=0.95, commit="c0ffee")
     (tmp_path / JSON).write_text("{}", encoding="utf-8")
-    with pytest.raises(Exception, match=r"bisect\.json is no ledger"):
+    with pytest.raises(UnfitMatrixError, match=r"bisect\.json is no ledger"):
         Ledger(tmp_path, CASE, BUILDS, confidence=0.95, commit="c0ffee")
     with pytest.raises(UsageError):
         candidates("4.2.1", "4.2.1", [], scripted=True)
