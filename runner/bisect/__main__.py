@@ -18,7 +18,7 @@ from runner.bisect.bisection import Bisection, perform_with
 from runner.bisect.candidates import candidates
 from runner.bisect.experiment import Repeated, case, scenario
 from runner.bisect.ledger import Ledger
-from runner.config import DEFAULT_CLIENT, OUT, SEED_LIMIT
+from runner.config import DEFAULT_CLIENT, OUT
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 
@@ -43,8 +43,10 @@ def _parser() -> Parser:
         metavar="ID",
         help="the scenario to repeat, such as coordinator/coordinator-crash-while-committing",
     )
-    parser.add_argument("--seed", type=int, help="the seed of the scenario")
-    parser.add_argument("--client", choices=list(CLIENTS), default=DEFAULT_CLIENT, help="the client of the scenario")
+    parser.add_argument("--seed", type=int, help="the seed of the scenario (default: that in its id)")
+    parser.add_argument(
+        "--client", choices=list(CLIENTS), help=f"its client (default: that in its id, or {DEFAULT_CLIENT})"
+    )
     parser.add_argument(
         "--confidence",
         type=float,
@@ -63,8 +65,6 @@ def _repeated(options: argparse.Namespace) -> Repeated:
         if options.seed is not None:
             raise UsageError("--seed is for a scenario: nothing in a protocol case is random.")
         return case(options.case)
-    if options.seed is None or not 0 <= options.seed < SEED_LIMIT:
-        raise UsageError(f"--scenario needs --seed, a number from 0 to {SEED_LIMIT - 1}.")
     return scenario(options.scenario, seed=options.seed, client=options.client)
 
 

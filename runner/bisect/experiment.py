@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fixtures.clients.registry import CLIENTS
 from fixtures.errors import UsageError
-from runner.config import PROTOCOL, ROOT, SUITES
+from runner.config import DEFAULT_CLIENT, PROTOCOL, ROOT, SEED_LIMIT, SUITES
 from verification.vocabulary.verdict import Verdict
 
 #: Folders of `suites` whose experiments are no scenarios of a conformance run.
 _APART = ("protocol", "regressions", "upgrades", "pipelines", "exploration")
 _VERSION = re.compile(r"-tv[0-9]$")
+_KEY = re.compile(rf"(.+)-({'|'.join(CLIENTS)})-([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +73,22 @@ def case(identity: str) -> Repeated:
     raise UsageError(f"There is no protocol case {identity}.", hint="`tox -e protocol -- --list` shows their ids.")
 
 
-def scenario(identity: str, *, seed: int, client: str) -> Repeated:
-    """The scenario with this id, such as `coordinator/coordinator-crash-while-committing`. Raises UsageError."""
-    family, _, name = identity.partition("/")
-    for path in sorted((SUITES / family).glob("test_*.py")) if name and family not in _APART else ():
-        if found := _test(path, name):
-            return Repeated(identity=identity, place=found, seed=seed, client=client)
+def scenario(identity: str, *, seed: int | None, client: str | None) -> Repeated:
+    """The scenario with this id, such as `coordinator/coordinator-crash-while-committing`.
+
+    A key of a report or of `--list` ends with client and seed, which count where they are not given. Raises UsageError.
+    """
+    key = _KEY.fullmatch(identity)
+    name, own_client, own_seed = key.groups() if key else (identity, DEFAULT_CLIENT, None)
+    seed = int(own_seed) if seed is None and own_seed else seed
+    if seed is None or not 0 <= seed < SEED_LIMIT:
+        raise UsageError(f"--scenario needs --seed, a number from 0 to {SEED_LIMIT - 1}.")
+    for family in sorted(path.name for path in SUITES.iterdir() if path.is_dir() and path.name not in _APART):
+        if name.startswith((f"{family}/", f"{family}-")):
+            own = name[len(family) + 1 :]
+            for path in sorted((SUITES / family).glob("test_*.py")):
+                if found := _test(path, own):
+                    return Repeated(identity=f"{family}/{own}", place=found, seed=seed, client=client or own_client)
     raise UsageError(
         f"There is no scenario {identity}.", hint="`tox -e conformance -- --list --only scenarios` shows their ids."
     )

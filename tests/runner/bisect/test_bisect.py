@@ -167,6 +167,9 @@ def test_a_case_and_a_scenario_are_found_by_their_ids() -> None:
     assert found.place == "suites/protocol/test_transaction_version.py::test_every_end_answers_with_the_next_epoch"
     struck = scenario("coordinator/commit-while-a-partition-has-no-leader", seed=3, client="java")
     assert "--seed=3" in struck.arguments
+    key = "coordinator-commit-while-a-partition-has-no-leader-java-3"
+    assert scenario(key, seed=None, client=None) == struck
+    assert scenario(key, seed=4, client="confluent").arguments[-3:-1] == ("--seed=4", "--client=confluent")
     rows = [
         {"scenario": struck.identity, "client": "confluent", "verdict": "FAIL"},
         {"scenario": struck.identity, "client": "java", "verdict": "PASS"},
