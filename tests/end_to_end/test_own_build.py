@@ -133,14 +133,17 @@ def test_an_unchanged_copy_passes(tmp_path: Path, clean: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_a_build_that_does_not_start_is_one_sentence_with_its_log(tmp_path: Path, clean: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--no-class-archive",)])
+def test_a_build_that_does_not_start_is_one_sentence_with_its_log(
+    tmp_path: Path, clean: Path, options: tuple[str, ...]
+) -> None:
     """Nothing is tried on it: the sentence names the build, the log tail the class that is missing."""
     broken = tmp_path / "broken"
     broken.mkdir()
     for jar in clean.glob("*.jar"):
         if not jar.name.startswith("kafka-metadata-"):
             (broken / jar.name).symlink_to(jar)
-    ended = protocol(tmp_path, broken)
+    ended = protocol(tmp_path, broken, *options)
     sentence = r"Nothing was started .*Kafka 4\.3\.1\+own\.[0-9a-f]{8}, a build of your own, does not start\. "
     ended.refused(sentence, code=5)
     assert "org/apache/kafka/metadata" in ended.output
