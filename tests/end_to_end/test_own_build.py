@@ -220,3 +220,16 @@ def test_a_build_that_cannot_be_tried_is_refused_before_anything_starts(  # type
     ended = protocol(tmp_path, directory, *options)
     ended.refused(sentence, code=4)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_build_is_the_target_of_an_upgrade(tmp_path: Path) -> None:
+    """Its plan rolls every node to the build; `--to` in addition is refused."""
+    directory = build(tmp_path / "build")
+    name = str(read_build(directory).release)
+    request = ("pytest", "suites/upgrades", "--from", "4.3.1", "--kafka-libs", str(directory), "--plan")
+    planned = run(tmp_path / "plan", *request)
+    assert planned.code == 0, planned.output
+    assert f"upgrade of Kafka 4.3.1 → {name}, runtime local" in planned.output
+    assert f"roll of the next node to {name}" in planned.output
+    refused = run(tmp_path / "twice", *request, "--to", "4.4.0")
+    refused.refused(r"ERROR: --kafka-libs and --to both name the release under test", code=4)
