@@ -13,13 +13,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures.clusters.given.runtime import GIVEN
-from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, Release, default_release, parse_release
+from fixtures.clusters.locks.releases import (
+    OLDEST,
+    OLDEST_SCRIPTED,
+    Release,
+    ReleaseFiles,
+    default_release,
+    parse_release,
+)
 from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
 from fixtures.pipelines.manifest import Pipeline, load
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 from runner.given.options import GivenOptions, add_given_options, given_options
+from runner.own_build import add_build_options, described, own_build, selecting
 from runner.upgrades.options import (
     Controllers,
     UpgradeOptions,
@@ -91,7 +99,7 @@ class RunConfig:
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
     With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names, as `NAME` or
-    `NAME@VERSION`.
+    `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own.
     """
 
     release: Release
@@ -114,6 +122,8 @@ class RunConfig:
     markers: str = ""
     pipeline: Pipeline | None = None
     pipelines_asked: str = ""
+    build: ReleaseFiles | None = None
+    class_archive: bool = True
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
     given: GivenOptions | None = None
@@ -173,8 +183,13 @@ class RunConfig:
                 f"profile {self.recorded_profile}, seed {self.seed}"
             )
         releases = () if self.upgrade is None else (self.upgrade.source, self.upgrade.target)
-        unlocked = [f"Kafka {each} has no lock file here: a run resolves it" for each in releases if not each.supported]
-        return [f"onceproof: {subject}", *dict.fromkeys(unlocked), f"evidence and report: {self.directory}"]
+        unlocked = [
+            f"Kafka {each} has no lock file here: a run resolves it"
+            for each in releases
+            if not (each.supported or each.own)
+        ]
+        own = [] if self.build is None else [described(self.build)]
+        return [f"onceproof: {subject}", *own, *dict.fromkeys(unlocked), f"evidence and report: {self.directory}"]
 
     @property
     def recorded_profile(self) -> str:
@@ -205,10 +220,11 @@ class RunConfig:
     def replay(self) -> str:
         """The command that repeats this run, without the selection (`-k`, `-m`)."""
         if self.only is Only.PROTOCOL:
-            return f"tox -e protocol -- --kafka {self.release.version} --runtime {self.runtime}"
+            return f"tox -e protocol -- {self.selecting} --runtime {self.runtime}"
         if self.upgrade is not None:
             return (
-                f"tox -e upgrade -- --from {self.upgrade.source} --to {self.upgrade.target} --runtime {self.runtime} "
+                f"tox -e upgrade -- --from {self.upgrade.source} "
+                f"{f'--to {self.release}' if self.build is None else self.selecting} --runtime {self.runtime} "
                 f"--client {self.client} --profile {self.profile} --seed {self.seed}"
                 + (" --migrate" if self.upgrade.migrates else "")
                 + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
@@ -217,6 +233,11 @@ class RunConfig:
         own = f" --manifest {self.pipeline.manifest}" if self.pipeline else ""
         own += f" --pipeline {self.pipelines_asked}" if self.pipelines_asked else ""
         return f"tox -e {job} -- {self.replay_options}{own}"
+
+    @property
+    def selecting(self) -> str:
+        """The option that selects the release or the build under test."""
+        return selecting(self.release, self.build)
 
     @property
     def command(self) -> str:
@@ -232,9 +253,7 @@ class RunConfig:
     def replay_options(self) -> str:
         """The options that repeat this run."""
         where = self.given.written if self.given else f"--runtime {self.runtime}"
-        return (
-            f"--kafka {self.release.version} {where} --client {self.client} --profile {self.profile} --seed {self.seed}"
-        )
+        return f"{self.selecting} {where} --client {self.client} --profile {self.profile} --seed {self.seed}"
 
 
 def unreported(release: Release, directory: Path, *, runtime: Runtime) -> RunConfig:
@@ -264,6 +283,7 @@ def add_options(parser: pytest.Parser) -> None:
     """
     group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
     group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
+    add_build_options(group)
     group.addoption("--runtime", choices=["auto", "docker", "local"], default="auto", help="how brokers run")
     group.addoption(
         "--client",
@@ -311,7 +331,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
     try:
         upgrade, changes = None, UpgradeOptions()
         if only is Only.UPGRADE:
-            upgrade, changes = upgrade_path(options), upgrade_options(options)
+            upgrade, changes = upgrade_path(options, build), upgrade_options(options)
         else:
             refuse_upgrade_options(options)
         watches = only is Only.WATCH
@@ -321,8 +341,10 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
             # Protocol cases need clusters of our own; pytest collects by this option.
             only = Only.SCENARIOS
             options.only = str(only)
+        build = own_build(options, oldest=oldest)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
+        release = release if build is None else build.release
         release = release if upgrade is None else upgrade.target
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
@@ -345,7 +367,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
     return RunConfig(
         release=release,
-        runtime=_runtime(options.runtime, upgrades=upgrade is not None, given=given is not None),
+        runtime=_runtime(options.runtime, local=(upgrade or build) is not None, given=given is not None),
         client=options.client,
         profile=Profile(options.profile),
         seed=seed,
@@ -365,18 +387,21 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         markers=options.markexpr,
         pipeline=pipeline,
         pipelines_asked=options.pipeline,
+        build=build,
+        class_archive=options.class_archive,
         upgrade=upgrade,
         upgrade_options=changes,
         given=given,
     )
 
 
-def _runtime(option: str, *, upgrades: bool, given: bool) -> Runtime:
+def _runtime(option: str, *, local: bool, given: bool) -> Runtime:
     """How the brokers of a run are run."""
     if given:
         return Runtime.GIVEN
     # Figures of an upgrade and of its control compare only within one runtime, so no engine that happens to answer decides.
-    return Runtime.LOCAL if upgrades and option == Runtime.AUTO else Runtime(option)
+    # A build of your own has no image.
+    return Runtime.LOCAL if local and option == Runtime.AUTO else Runtime(option)
 
 
 def _lanes(option: str, *, alone: bool) -> int:

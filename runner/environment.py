@@ -69,6 +69,7 @@ class Environment:
         packages = ("pyspark", "confluent-kafka", "toxiproxy-python", "testcontainers", "docker")
         return {
             "kafka": str(self.files.release),
+            **({"kafka commit": self.files.commit} if self.files.commit else {}),
             **self.brokers.versions,
             **{package: metadata.version(package) for package in packages},
         }
@@ -120,7 +121,7 @@ def prepare(config: RunConfig, console: Console) -> Environment:
         )
     else:
         brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
-            files, java, downloads=downloads
+            files, java, downloads=downloads, class_archive=config.class_archive
         )
     console.say(f"runtime: {brokers.name}")
     console.say(f"downloaded: {len(downloads.items)} files" if downloads.items else "downloaded: nothing")

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from fixtures.errors import OnceproofError
@@ -18,13 +19,15 @@ class MatrixRunError(OnceproofError):
     """A run of a matrix left no results, or no run has the name that was given."""
 
 
-def perform(name: str, arguments: Sequence[str], *, within_s: float) -> tuple[dict[str, Any], dict[str, Any]]:
+def perform(
+    name: str, arguments: Sequence[str], *, within_s: float, directory: Path | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Perform the run of a cell, with its own run directory; the beginning of its line, and its results.
 
     The line has `commit`, `date`, `exit_code`, `seconds` and `decision`. Raises MatrixRunError when the run left no
     results, and KeyboardInterrupt when it was interrupted.
     """
-    directory = OUT / f"{name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
+    directory = directory or OUT / f"{name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
     began = time.monotonic()
     try:
         code = run_pytest([*arguments, f"--run-dir={directory}"], within_s=within_s)

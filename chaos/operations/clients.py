@@ -15,6 +15,7 @@ from chaos.arena import Arena
 from chaos.clients import ClientProcess
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.fault import Injection
+from verification.vocabulary.releases import stated_version
 
 #: The observers read from the first record to the last, so they stay.
 STAYS = "observer"
@@ -76,7 +77,7 @@ class ReplaceNext:
 
 
 def _is_of(process: ClientProcess, release: str) -> bool:
-    return process.library.split()[:2] == ["kafka-clients", release]
+    return process.library.split()[:2] == ["kafka-clients", stated_version(release)]
 
 
 def _await_end(arena: Arena, process: ClientProcess) -> None:

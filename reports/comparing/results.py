@@ -11,13 +11,24 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from reports.deciding.own_builds import commit_of, own_builds
 from reports.deciding.scorecards import cards
 from reports.model.change import BaselineComparison
 from reports.model.protocol_case import ScriptCase
-from reports.model.report import FORMAT, ClientUnderTest, MergedRun, Pairs, Report, RequirementRow, ScenarioReport
+from reports.model.report import (
+    FORMAT,
+    ClientUnderTest,
+    MergedRun,
+    Pairs,
+    Report,
+    RequirementRow,
+    ScenarioReport,
+    Subject,
+)
 from reports.model.upgrade import UpgradeReport
 from reports.model.wording import UNTESTED
 from verification.scripts.script import FORMAT as SCRIPT_FORMAT
+from verification.vocabulary.releases import stated_version
 
 
 def results(report: Report) -> dict[str, Any]:
@@ -101,12 +112,17 @@ def _subject(report: Report) -> dict[str, Any]:
     return {
         "release": subject.release,
         **({"upgraded_from": subject.upgraded_from} if subject.upgraded_from else {}),
+        **({"own_build": _own_build(subject, own_builds(subject)[0])} if own_builds(subject) else {}),
         "runtime": subject.runtime,
         "clients": [_client(each) for each in subject.clients],
         "versions": _mapping(subject.versions),
         "digests": _mapping(subject.digests),
         "host": _mapping(subject.host),
     }
+
+
+def _own_build(subject: Subject, name: str) -> dict[str, str]:
+    return {"version": stated_version(name), "commit": commit_of(subject)}
 
 
 def _run(report: Report) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from reports.deciding import matrix, scorecards
 from reports.deciding.advice_boxes import boxes
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
+from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import reasons
 from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats import stage_cells
@@ -176,6 +177,7 @@ def _environment() -> Environment:
         with_aside=wording.with_aside,
         scenario_word=wording.scenario_word,
         requirement_word=wording.requirement_word,
+        build_note=build_note,
         judgement_word=wording.judgement_word,
         shown=wording.shown_verdict,
         meaning=wording.MEANING,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from reports.deciding.advice_boxes import boxes
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact
+from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import Reason, reasons
 from reports.deciding.scorecards import cards
 from reports.deciding.upgrade_cost import upgrade_cost
@@ -65,6 +66,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _advice(report)
     yield from _asides([each for each in every if each.is_aside])
     yield f"Subject: {literal(_subject(report), 500)}  "
+    if note := build_note(report.subject):
+        yield f"{literal(note, 500)}  "
     unknown = "" if report.is_protocol_run or report.parts else "seed unknown, "
     seed = unknown if report.seed is None else f"seed {report.seed}, "
     yield f"Profile {literal(report.profile or '–', REASON_MAX)}, {seed}{seconds(report.duration_s)}, " + (

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from reports.deciding.impact import impact
+from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import reasons
 from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats.upgrade_lines import upgrade_lines
@@ -184,6 +185,8 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
         yield f"impact: {plain(hit)}"
     if report.subject.beyond_release:
         yield plain(report.subject.beyond_release)
+    if note := build_note(report.subject):
+        yield plain(note)
     if cost := upgrade_cost(report):
         yield f"for applications: {plain(cost)}"
     shown = [each for each in reasons(report) if each.verdict is Verdict.FAIL and not each.is_aside]

@@ -203,7 +203,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
         shares=shares,
         time_critical=time_critical,
         play=item.function,
-        replay=f'tox -e protocol -- --kafka {config.release.version} -k "{item.originalname}"',
+        replay=f'tox -e protocol -- {config.selecting} -k "{item.originalname}"',
     )
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import pytest
 
-from fixtures.clusters.locks.releases import Release, default_release
+from fixtures.clusters.locks.releases import Release, ReleaseFiles, default_release
 from runner.upgrades.own_settings import SettingsOf, read_settings
 from runner.upgrades.path import UpgradePath
 
@@ -99,8 +99,8 @@ def refuse_upgrade_options(options: argparse.Namespace) -> None:
             raise pytest.UsageError(f"{written} is an option of `tox -e upgrade`")
 
 
-def upgrade_path(options: argparse.Namespace) -> UpgradePath:
-    """The pair of releases; the target is by default the newest supported one, of a migration the source.
+def upgrade_path(options: argparse.Namespace, build: ReleaseFiles | None = None) -> UpgradePath:
+    """The pair of releases; the target is the `build` of your own, else the newest supported one, of a migration the source.
 
     Raises pytest.UsageError and the errors of a release or of a pair.
     """
@@ -113,8 +113,8 @@ def upgrade_path(options: argparse.Namespace) -> UpgradePath:
     if options.runtime == "docker" and options.stop_after and options.keep:
         raise pytest.UsageError("--stop-after with --keep needs --runtime local: containers end with the run")
     source = Release.parse(options.upgrade_from)
-    newest = source if options.migrates else default_release()
-    target = Release.parse(options.upgrade_to) if options.upgrade_to else newest
+    default = source if options.migrates else default_release() if build is None else build.release
+    target = Release.parse(options.upgrade_to) if options.upgrade_to else default
     return UpgradePath(source=source, target=target, migrates=bool(options.migrates))
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fixtures.clusters.locks.releases import default_release, definition_jars, parse_release
+from fixtures.clusters.locks.own_build import read_build
+from fixtures.clusters.locks.releases import Release, default_release, definition_jars, parse_release
 from fixtures.errors import OnceproofError
 from runner.config import OUT, ROOT, Runtime, unreported
 from runner.console import Console
@@ -53,7 +54,9 @@ def _seeds(text: str) -> range:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(prog="python -m suites.exploration", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
+    subject = parser.add_mutually_exclusive_group()
+    subject.add_argument("--kafka", metavar="VERSION", default=default_release().version, help="Kafka release")
+    subject.add_argument("--kafka-libs", type=Path, metavar="DIR", help="a build of your own, in place of a release")
     parser.add_argument("--runtime", choices=[each.value for each in Runtime], default="auto", help="how brokers run")
     parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="how long to explore (default 5)")
     parser.add_argument(
@@ -75,7 +78,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(f"--walkers {options.walkers} is not in 1..{WALKERS_MOST}")
     if options.seed is not None and options.replay is not None:
         parser.error("--seed and --replay both name one walk; give one of them")
+    if options.kafka_libs is not None:
+        if options.runtime == Runtime.DOCKER:
+            parser.error("--kafka-libs needs --runtime local: its brokers are processes of this machine")
+        options.runtime = Runtime.LOCAL
     return options
+
+
+def _release(options: argparse.Namespace) -> Release:
+    """The release or the build. Raises UsageError."""
+    return parse_release(options.kafka) if options.kafka_libs is None else read_build(options.kafka_libs).release
 
 
 @contextmanager
@@ -83,7 +95,7 @@ def _testbeds(
     options: argparse.Namespace, directory: Path, console: Console, *, walkers: int
 ) -> Iterator[list[BrokerTestbed]]:
     """Start a broker of the release with a testbed per walker, and stop it at the end."""
-    config = unreported(parse_release(options.kafka), directory, runtime=Runtime(options.runtime))
+    config = unreported(_release(options), directory, runtime=Runtime(options.runtime))
     environment = prepare(config, console)
     cluster = environment.launch(spec(config.release.version))
     try:
@@ -132,7 +144,7 @@ def _summary(store: Store, console: Console, *, walks: int) -> ExitCode:
 
 def run(options: argparse.Namespace, console: Console) -> ExitCode:
     """Explore, or perform one walk; raises the errors of `prepare`."""
-    release = parse_release(options.kafka).version
+    release = _release(options).version
     if not within(release, OLDEST, None):
         console.say(f"The model covers Kafka {OLDEST} and later; Kafka {release} has other rules.")
         return ExitCode.USAGE
