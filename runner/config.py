@@ -330,6 +330,7 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
     oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
     try:
         upgrade, changes = None, UpgradeOptions()
+        build = own_build(options, oldest=oldest)
         if only is Only.UPGRADE:
             upgrade, changes = upgrade_path(options, build), upgrade_options(options)
         else:
@@ -341,7 +342,6 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
             # Protocol cases need clusters of our own; pytest collects by this option.
             only = Only.SCENARIOS
             options.only = str(only)
-        build = own_build(options, oldest=oldest)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         release = release if build is None else build.release

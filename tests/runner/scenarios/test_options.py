@@ -59,7 +59,6 @@ def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[s
         (["--bootstrap", "127.0.0.1:9", "--kafka", "4.3.1", "--runtime", "local"], "--runtime local has no meaning"),
         (["--bootstrap", "127.0.0.1:9", "--kafka", "4.3.1", "--keep"], "--keep has no meaning"),
         (["--bootstrap", "127.0.0.1:9", "--kafka", "4.3.1", "--prefix", "a b"], "--prefix 'a b' must be"),
-        (["--bootstrap", "127.0.0.1:9", "--kafka-libs", "x"], "--kafka-libs has no meaning"),
         (["--dry-run"], "--dry-run needs --bootstrap"),
         (["--client-properties", "x"], "--client-properties needs --bootstrap"),
         (["--faults", "x"], "--faults needs --bootstrap"),
