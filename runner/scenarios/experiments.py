@@ -29,6 +29,7 @@ from runner.scenarios.planning import (
     estimated,
     in_order,
     in_profile,
+    inapplicable_to,
     listed,
     planned_of,
     scenario_of,
@@ -123,13 +124,15 @@ class ScenarioExperiments(Experiments):
         self._lanes.start()
 
     def _skips(self, item: pytest.Item, environment: Environment, ended: Callable[[pytest.Item], None]) -> bool:
-        """Whether a scenario cannot be run on this runtime; if so, that is recorded."""
-        if environment.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None:
-            return False
-        key = self._key(item)
-        self.record.end(Ended(key=key, seconds=0.0, inapplicable=f"not run on {environment.runtime}: {_NOT_LOCAL}"))
-        ended(item)
-        return True
+        """Whether a scenario cannot be run on this runtime, or by its client; if so, that is recorded."""
+        key, reason = self._key(item), ""
+        if environment.runtime != Runtime.LOCAL and item.get_closest_marker(LOCAL_ONLY) is not None:
+            reason = f"not run on {environment.runtime}: {_NOT_LOCAL}"
+        reason = reason or inapplicable_to(self._scenarios[key])
+        if reason:
+            self.record.end(Ended(key=key, seconds=0.0, inapplicable=reason))
+            ended(item)
+        return bool(reason)
 
     def _performed(self, item: pytest.Item, ended: Callable[[pytest.Item], None], outcome: Future[Judgement]) -> None:
         """Tell the plugin when the verdict is known. After the last scenario the judge waits for no other."""
