@@ -9,8 +9,6 @@ at all; 5: the cluster cannot be started.
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -26,7 +24,8 @@ from fixtures.clients.abilities import Abilities, ask
 from fixtures.clients.contract.reading_rules import RULES as READING_RULES
 from fixtures.clients.contract.rule import PARTITIONS, ContractBench, ContractRule
 from fixtures.clients.contract.writing_rules import RULES as WRITING_RULES
-from fixtures.clients.errors import ClientError, DriverStartError
+from fixtures.clients.errors import ClientError
+from fixtures.clients.own_driver import command_of
 from fixtures.clients.registry import READER, client_kind
 from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.locks.releases import Release, default_release, fetch_release, parse_release
@@ -49,20 +48,6 @@ KEPT, BROKEN, NOT_APPLICABLE = "kept", "BROKEN", "not applicable"
 def say(text: str) -> None:
     """Print a line at once."""
     print(text, flush=True)  # noqa: T201 - the voice of a command
-
-
-def command_of(text: str) -> tuple[str, ...]:
-    """The words of a command line, the program found on PATH or by its path. Raises DriverStartError."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise DriverStartError(f"The command {text!r} cannot be read: {error}.") from error
-    if not words:
-        raise DriverStartError("The command is empty.")
-    found = shutil.which(words[0])
-    if found is None:
-        raise DriverStartError(f"There is no program {words[0]!r}, or it is not executable.")
-    return (str(Path(found).absolute()), *words[1:])
 
 
 def try_rules(bench: ContractBench, rules: Sequence[ContractRule]) -> list[ContractRule]:

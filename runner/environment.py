@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fixtures.clients.registry import client_kind
 from fixtures.clusters.errors import EngineError
 from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar, fetch_release, transaction_log_jars
@@ -106,6 +107,8 @@ def prepare(config: RunConfig, console: Console) -> Environment:
         each: fetch_release(each, downloads=downloads) for each in sorted(needed, key=lambda each: each.supported)
     }
     files = fetched[config.release]
+    if (kind := client_kind(config.client)).fetched:
+        kind.command(config.release.version)
     brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
         files, java, downloads=downloads
     )

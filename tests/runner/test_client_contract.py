@@ -44,7 +44,7 @@ def writing(line: object) -> str:
         ("./no-such-client --fast", "There is no program './no-such-client'"),
         ("'unbalanced", "cannot be read"),
         ("''", "There is no program ''"),
-        ("  ", "The command is empty."),
+        ("  ", "The command of the driver is empty."),
     ],
 )
 def test_a_program_that_is_not_there_is_a_usage_error(
