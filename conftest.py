@@ -23,7 +23,6 @@ import pytest
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
-from fixtures.clients.registry import CLIENTS
 from fixtures.errors import OnceproofError
 from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, WATCH, Only, Profile, add_options, from_options
 from runner.console import Console
@@ -51,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     kind = [only for suite, only in kinds.items() if all(_within(path, suite) for path in asked)]
     only = kind[0] if kind else (Only(config.option.only) if config.option.only else None)
     try:
-        run = from_options(config, clients=tuple(CLIENTS), only=only)
+        run = from_options(config, only=only)
         accepted = acceptances(run.accepted, run.waivers)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None

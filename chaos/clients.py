@@ -23,6 +23,13 @@ class SyncPoint(StrEnum):
     BETWEEN = "between"
 
 
+#: Roles that faults hold.
+PRODUCER = "producer"
+COPIER = "copier"
+#: Only copiers send offsets.
+POINTS_OF_COPIERS = frozenset({SyncPoint.BEFORE_OFFSETS, SyncPoint.BETWEEN})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ClientProcess:
     """A running client instance. `role` is producer, copier or observer.

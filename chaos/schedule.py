@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from chaos.clients import SyncPoint
+from chaos.clients import PRODUCER, SyncPoint
 from chaos.errors import FutileFaultError
-from chaos.faults.fault import Fault
+from chaos.faults.fault import Fault, HeldAt, HoldsClients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,12 @@ class Step:
             raise FutileFaultError(f"{self.fault.describe()} has a negative time")
         if self.let_go_first and self.while_held is not SyncPoint.BEFORE_COMMIT:
             raise FutileFaultError(f"{self.fault.describe()} releases producers that are not held before a commit")
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """Roles and sync points at which clients must be able to wait."""
+        own = () if self.while_held is None else ((PRODUCER, self.while_held),)
+        return (*own, *(self.fault.holds if isinstance(self.fault, HoldsClients) else ()))
 
     def describe(self) -> str:
         """The step in words."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import random
+import shlex
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.clients.own_driver import own_client
+from fixtures.clients.registry import CLIENTS, client_kind
+from fixtures.clusters.given.connection import TRANSLATED
 from fixtures.clusters.given.runtime import GIVEN
 from fixtures.clusters.locks.releases import (
     OLDEST,
@@ -37,9 +41,6 @@ from runner.upgrades.options import (
     upgrade_path,
 )
 from runner.upgrades.path import UpgradePath
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ROOT / "suites"
@@ -99,7 +100,8 @@ class RunConfig:
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
     With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names, as `NAME` or
-    `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own.
+    `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own. `client_driver` is the command line of a
+    driver of the user's own, and `own_name` its name as a client.
     """
 
     release: Release
@@ -127,6 +129,8 @@ class RunConfig:
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
     given: GivenOptions | None = None
+    client_driver: str = ""
+    own_name: str = ""
 
     @property
     def prefix(self) -> str:
@@ -253,7 +257,14 @@ class RunConfig:
     def replay_options(self) -> str:
         """The options that repeat this run."""
         where = self.given.written if self.given else f"--runtime {self.runtime}"
-        return f"{self.selecting} {where} --client {self.client} --profile {self.profile} --seed {self.seed}"
+        return f"{self.selecting} {where} {self._client_options} --profile {self.profile} --seed {self.seed}"
+
+    @property
+    def _client_options(self) -> str:
+        """A client is that of the run, of a scenario of another client, or a driver of the user's own."""
+        if self.client_driver and self.client == self.own_name:
+            return f"--client-driver {shlex.quote(self.client_driver)} --client-name {self.client}"
+        return f"--client {self.client}"
 
 
 def unreported(release: Release, directory: Path, *, runtime: Runtime) -> RunConfig:
@@ -288,8 +299,17 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--client",
         default=DEFAULT_CLIENT,
-        help="client library under test: confluent or java; in an upgrade, where both write, that of the readers",
+        metavar="NAME[@VERSION]",
+        help=f"client library under test: {', '.join(CLIENTS)}; for some with a version: kafka-python@2.2.4; "
+        "in an upgrade, where confluent and java write, that of the readers",
     )
+    group.addoption(
+        "--client-driver",
+        default="",
+        metavar="COMMAND",
+        help="a driver of your own, which speaks docs/writing/client.md, is the client of every scenario",
+    )
+    group.addoption("--client-name", default="", metavar="NAME", help="its name (default: the name of its program)")
     group.addoption("--profile", choices=[each.value for each in Profile], default="quick", help="how much is run")
     group.addoption(
         "--only", choices=[str(Only.SCENARIOS), str(Only.PROTOCOL)], help="run only scenarios, or only protocol cases"
@@ -324,7 +344,7 @@ def add_options(parser: pytest.Parser) -> None:
     add_given_options(group)
 
 
-def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | None) -> RunConfig:
+def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     """Build the configuration; raises pytest.UsageError with one sentence for a wrong option."""
     options = config.option
     oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
@@ -346,12 +366,13 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         release = release if build is None else build.release
         release = release if upgrade is None else upgrade.target
+        client = _client(options, only)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
     if (pipeline is not None or options.pipeline) and only is not Only.PIPELINES:
         raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
-    if options.client not in clients:
-        raise pytest.UsageError(f"--client {options.client} is unknown; there are {', '.join(clients)}")
+    if given is not None and given.file and client not in TRANSLATED:
+        raise pytest.UsageError(f"--client-properties is for {' and '.join(TRANSLATED)} so far, and not for {client}")
     if options.retain < 1:
         raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
     try:
@@ -368,7 +389,9 @@ def from_options(config: pytest.Config, *, clients: Sequence[str], only: Only | 
     return RunConfig(
         release=release,
         runtime=_runtime(options.runtime, local=(upgrade or build) is not None, given=given is not None),
-        client=options.client,
+        client=client,
+        client_driver=options.client_driver,
+        own_name=client if options.client_driver else "",
         profile=Profile(options.profile),
         seed=seed,
         directory=directory,
@@ -402,6 +425,22 @@ def _runtime(option: str, *, local: bool, given: bool) -> Runtime:
     # Figures of an upgrade and of its control compare only within one runtime, so no engine that happens to answer decides.
     # A build of your own has no image.
     return Runtime.LOCAL if local and option == Runtime.AUTO else Runtime(option)
+
+
+def _client(options: argparse.Namespace, only: Only | None) -> str:
+    """The name of the client of the run; a driver of the user's own is in the registry from now on."""
+    if not options.client_driver:
+        if options.client_name:
+            raise pytest.UsageError("--client-name names the client of --client-driver")
+        return client_kind(options.client).name
+    if options.client != DEFAULT_CLIENT:
+        raise pytest.UsageError("--client and --client-driver both name the client; give one of them")
+    if only in (Only.PROTOCOL, Only.UPGRADE):
+        raise pytest.UsageError(f"--client-driver is an option of scenarios, and {only} has none for one client")
+    lists = options.list_scenarios or options.collectonly
+    own = own_client(options.client_driver, options.client_name, started=not lists)
+    CLIENTS[own.name] = own
+    return own.name
 
 
 def _lanes(option: str, *, alone: bool) -> int:

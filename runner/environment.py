@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fixtures.clients.registry import client_kind
 from fixtures.clusters.errors import EngineError
 from fixtures.clusters.given.runtime import GivenRuntime
 from fixtures.clusters.local.runtime import LocalRuntime
@@ -110,6 +111,8 @@ def prepare(config: RunConfig, console: Console) -> Environment:
         each: fetch_release(each, downloads=downloads) for each in sorted(needed, key=lambda each: each.supported)
     }
     files = fetched[config.release]
+    if (kind := client_kind(config.client)).fetched:
+        kind.command(config.release.version)
     brokers: ClusterRuntime
     if config.given:
         preflight(config.given, files, say=console.say)

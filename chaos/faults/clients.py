@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from chaos.arena import Arena
 from chaos.clients import ClientProcess, SyncPoint
 from chaos.errors import UnresolvedTargetError
-from chaos.faults.fault import Injection
+from chaos.faults.fault import HeldAt, Injection
 
 #: One operation of a slow workload on a busy machine, rebalances included.
 SYNC_S = 30.0
@@ -38,6 +38,11 @@ class KillClient:
     def futility(self) -> str | None:
         """A killed client always shows."""
         return None
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """Its point."""
+        return ((self.role, self.at),)
 
     def inject(self, arena: Arena) -> Injection:
         """Hold one client of the role at the point and kill it there."""

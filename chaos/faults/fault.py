@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from chaos.arena import Arena
+from chaos.clients import SyncPoint
 from wire.values import TopicPartition
 
 
@@ -48,6 +49,19 @@ class Fault(Protocol):
 
     def inject(self, arena: Arena) -> Injection:
         """Inject it now; raises chaos.errors and leaves nothing behind when it cannot."""
+
+
+#: (role, sync point): a client of the role is held there.
+HeldAt = tuple[str, SyncPoint]
+
+
+@runtime_checkable
+class HoldsClients(Protocol):
+    """A fault that holds clients in the middle of an operation; libraries differ in where that is possible."""
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """Roles and sync points at which it holds clients."""
 
 
 def names(brokers: tuple[int, ...]) -> str:

@@ -17,9 +17,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from chaos.arena import Arena
-from chaos.clients import ClientProcess, SyncPoint
+from chaos.clients import PRODUCER, ClientProcess, SyncPoint
 from chaos.errors import UnresolvedTargetError
-from chaos.faults.fault import Injection
+from chaos.faults.fault import HeldAt, Injection
 from chaos.faults.frames import lead_through
 from chaos.frames import FrameFilter, FrameLinks, Hold, Rule
 from chaos.link_targets import LinkTarget
@@ -45,6 +45,11 @@ class LateDuplicate:
     def futility(self) -> str | None:
         """Positions are counted from 0."""
         return None if self.producer >= 0 else f"there is no producer {self.producer}"
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """The producer, in its next transaction."""
+        return ((PRODUCER, SyncPoint.BEFORE_PRODUCE),)
 
     def inject(self, arena: Arena) -> Injection:
         """Hold the next Produce request of the producer; the rest happens in `confirm`."""

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 
 from chaos.arena import Arena
-from chaos.clients import SyncPoint
+from chaos.clients import COPIER, POINTS_OF_COPIERS, PRODUCER, SyncPoint
 from chaos.cluster import Link, Site
 from chaos.errors import InjectionError
-from chaos.faults.fault import Injection, names
+from chaos.faults.fault import HeldAt, Injection, names
 from chaos.targets import LeaderOf, Target
 from wire.values import TopicPartition
 
@@ -53,6 +53,13 @@ class CutSite:
     def futility(self) -> str | None:
         """A cut site always shows."""
         return None
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """Its point, if there is one; only copiers have offsets to send."""
+        if self.held is None:
+            return ()
+        return ((COPIER if self.held in POINTS_OF_COPIERS else PRODUCER, self.held),)
 
     def inject(self, arena: Arena) -> Injection:
         """Cut site → broker."""
@@ -100,6 +107,11 @@ class LoseResponses:
     def futility(self) -> str | None:
         """It shows once something is written."""
         return None
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """The site's producers, before they send."""
+        return ((PRODUCER, SyncPoint.BEFORE_PRODUCE),)
 
     def inject(self, arena: Arena) -> Injection:
         """Drop the downstream of site → leader."""

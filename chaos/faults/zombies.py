@@ -19,10 +19,10 @@ import time
 from dataclasses import dataclass
 
 from chaos.arena import Arena
-from chaos.clients import ClientProcess, Succession, SyncPoint
+from chaos.clients import PRODUCER, ClientProcess, Succession, SyncPoint
 from chaos.cluster import Link, Site
 from chaos.errors import UnresolvedTargetError
-from chaos.faults.fault import Injection
+from chaos.faults.fault import HeldAt, Injection
 from verification.vocabulary.history import FENCING_CODES, FENCING_NAMES
 
 #: The bound for the successor's initialisation. It waits for the abort of the zombie's transaction, at worst for a
@@ -51,6 +51,11 @@ class PausedZombie:
     def futility(self) -> str | None:
         """Two instances of one id always show."""
         return None
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """A producer holds before its commit, transaction open."""
+        return ((PRODUCER, SyncPoint.BEFORE_COMMIT),)
 
     def inject(self, arena: Arena) -> Injection:
         """Hold, stop, succeed, continue, release."""
@@ -90,6 +95,11 @@ class PartitionedZombie:
     def futility(self) -> str | None:
         """Cutting the successor's own site would only delay it."""
         return "zombie and successor share a site" if self.site == self.successor_site else None
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """As the paused one."""
+        return ((PRODUCER, SyncPoint.BEFORE_COMMIT),)
 
     def inject(self, arena: Arena) -> Injection:
         """Hold, cut, let it try to commit, succeed, restore."""

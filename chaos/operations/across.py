@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chaos.arena import Arena
-from chaos.clients import SyncPoint
+from chaos.clients import PRODUCER, SyncPoint
 from chaos.cluster import Site
 from chaos.errors import InjectionError
-from chaos.faults.fault import Fault, Injection
+from chaos.faults.fault import Fault, HeldAt, HoldsClients, Injection
 from chaos.faults.zombies import SUCCESSION_S, SYNC_S, fenced_after, producer_at
 from chaos.operations.feature_levels import admin_of
 from wire.errors import WireError
@@ -44,6 +44,12 @@ class ZombieAcross:
     def futility(self) -> str | None:
         """That of the operation."""
         return self.operation.futility()
+
+    @property
+    def holds(self) -> tuple[HeldAt, ...]:
+        """The zombie, and the clients that the operation holds."""
+        inner = self.operation.holds if isinstance(self.operation, HoldsClients) else ()
+        return ((PRODUCER, SyncPoint.BEFORE_COMMIT), *inner)
 
     def inject(self, arena: Arena) -> Injection:
         """Hold, stop, operate, succeed, continue, release."""

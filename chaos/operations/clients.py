@@ -12,15 +12,13 @@ import time
 from dataclasses import dataclass
 
 from chaos.arena import Arena
-from chaos.clients import ClientProcess
+from chaos.clients import COPIER, ClientProcess
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.fault import Injection
 from verification.vocabulary.releases import stated_version
 
 #: The observers read from the first record to the last, so they stay.
 STAYS = "observer"
-#: The members of the group; other clients write.
-COPIER = "copier"
 #: A client that lost its connections may be waiting for its transaction timeout (30 s by default) and 10 s more.
 LEAVES_WITHIN_S = 45.0
 #: A JVM starts in a second on a quiet machine and in twenty next to brokers that start.

@@ -26,7 +26,7 @@ _LAST_LOOK_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ClusterLook:
     """The cluster at one moment: its roles and its finalized feature levels."""
 
     view: ClusterView
@@ -41,7 +41,7 @@ class ClusterWatcher(Closing):
 
     def __init__(
         self,
-        look: Callable[[], Look],
+        look: Callable[[], ClusterLook],
         record: Callable[[FaultRecord], None],
         tell: Callable[[str], None],
         *,
@@ -51,7 +51,7 @@ class ClusterWatcher(Closing):
         self._look, self._record, self._tell, self._names = look, record, tell, names
         self._step = first_step
         self._gone: dict[int, int] = {}
-        self._last: Look | None = None
+        self._last: ClusterLook | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster-watcher", daemon=True)
         self._thread.start()
@@ -74,7 +74,7 @@ class ClusterWatcher(Closing):
                 self._compare(self._last, now)
             self._last = now
 
-    def _compare(self, before: Look, now: Look) -> None:
+    def _compare(self, before: ClusterLook, now: ClusterLook) -> None:
         at_ns = now.view.taken_ns
         for broker in sorted(before.view.alive - now.view.alive):
             self._gone[broker] = at_ns

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fixtures.workloads.plans import observers, pipeline_process
 from verification.evidence import readme_file
 from verification.vocabulary.experiment import FEATURE, Experiment, ExperimentTopic
+from verification.vocabulary.transaction_log import TV2, Entry, State
 from wire.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -74,6 +75,24 @@ def versions_of(*, spoken: Mapping[str, Mapping[str, str]], features: Mapping[st
     found |= {"transaction.version": "2" if second else ""}
     found |= {f"{FEATURE}{name}": str(level) for name, level in features.items()}
     return {name: value for name, value in found.items() if value}
+
+
+def completed(
+    spoken: Mapping[str, Mapping[str, str]], run: str, entries: Iterable[Entry]
+) -> Mapping[str, Mapping[str, str]]:
+    """`spoken` with the transaction protocol of clients that do not show theirs, as the coordinators' log has it.
+
+    Limit: where clients of two protocols wrote, the higher one stands for both; only one of them can be unknown.
+    """
+    versions = [
+        entry.client_version
+        for entry in entries
+        if entry.state is State.PREPARE_COMMIT and entry.transactional_id.startswith(run)
+    ]
+    if not versions:
+        return spoken
+    found = {"transactions": "TV2" if max(versions) >= TV2 else "TV1"}
+    return {client: {**found, **said} if said else said for client, said in spoken.items()}
 
 
 def partitions_of(topics: Iterable[ExperimentTopic]) -> tuple[TopicPartition, ...]:

@@ -30,6 +30,7 @@ from runner.scenarios.planning import (
     estimated,
     in_order,
     in_profile,
+    inapplicable_to,
     listed,
     planned_of,
     scenario_of,
@@ -126,18 +127,16 @@ class ScenarioExperiments(Experiments):
         self._lanes.start()
 
     def _skips(self, item: pytest.Item, environment: Environment, ended: Callable[[pytest.Item], None]) -> bool:
-        """Whether a scenario cannot be run on this runtime; if so, that is recorded."""
-        key = self._key(item)
+        """Whether a scenario cannot be run on this runtime, or by its client; if so, that is recorded."""
+        key, why = self._key(item), ""
         if environment.runtime == Runtime.GIVEN:
             why = self._hindrance(self._scenarios[key])
-        else:
-            here = environment.runtime == Runtime.LOCAL or item.get_closest_marker(LOCAL_ONLY) is None
-            why = "" if here else f"not run on {environment.runtime}: {_NOT_LOCAL}"
-        if not why:
-            return False
-        self.record.end(Ended(key=key, seconds=0.0, inapplicable=why))
-        ended(item)
-        return True
+        elif environment.runtime != Runtime.LOCAL and item.get_closest_marker(LOCAL_ONLY) is not None:
+            why = f"not run on {environment.runtime}: {_NOT_LOCAL}"
+        if reason := why or inapplicable_to(self._scenarios[key]):
+            self.record.end(Ended(key=key, seconds=0.0, inapplicable=reason))
+            ended(item)
+        return bool(reason)
 
     def _hindrance(self, scenario: Scenario) -> str:
         """Why a scenario cannot be run on the cluster of the user."""

@@ -22,7 +22,7 @@ from chaos.schedule import Step
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster
 from fixtures.waiting import await_until
-from runner.given.cluster_watcher import ClusterWatcher, Look
+from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.sources.access import Access
 from wire.errors import WireError
@@ -131,8 +131,8 @@ class GivenScenarioRun(ScenarioRun):
     def _watches(self) -> bool:
         return any(isinstance(step.fault, WatchOthers) for step in self.scenario.schedule)
 
-    def _look(self) -> Look:
-        return Look(view=self._given.view(), levels=self._given.levels())
+    def _look(self) -> ClusterLook:
+        return ClusterLook(view=self._given.view(), levels=self._given.levels())
 
     def drain(self, *, timeout_s: float) -> None:
         """As any run; a history that is complete takes no further change."""

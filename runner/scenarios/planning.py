@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fixtures.clients.registry import CLIENTS
+from fixtures.clients.registry import client_kind
+from fixtures.workloads.plans import slots
 from reports.model.run_record import Planned
 from runner.config import PIPELINES, Profile, RunConfig, Runtime
 from runner.scenarios.pipeline_choice import on_version, selected
@@ -42,6 +43,9 @@ FAMILIES = (
 CONTROLS = "controls"
 #: The marker of scenarios whose faults need brokers that are processes of this machine.
 LOCAL_ONLY = "local_only"
+#: The clients of the nightly profile, and of scenarios that are run with both. Any other client is asked for by name, and
+#: then it is the only one.
+COMPARED = ("confluent", "java")
 #: The client of scenarios about librdkafka itself, whatever `--client` says.
 LIBRDKAFKA = "confluent"
 #: The client that speaks TV2, for scenarios about it.
@@ -71,7 +75,7 @@ def variants(config: RunConfig, marks: set[str], *, pipeline: bool = False) -> l
     Both clients write in one upgrade, so it needs no other one; of a pipeline the client only writes the inputs.
     """
     clients = [config.client]
-    others = [client for client in CLIENTS if client != config.client]
+    others = [client for client in COMPARED if client != config.client] if config.client in COMPARED else []
     both = config.profile is Profile.NIGHTLY or (
         "both_clients" in marks and config.profile is Profile.QUICK and config.release.has_tv2
     )
@@ -139,7 +143,7 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
 def _usual_s(family: str, client: str, *, control: bool) -> float:
     if family == PIPELINES.name:
         return PIPELINE_S
-    return CONTROL_S if control else ESTIMATED_S[client]
+    return CONTROL_S if control else ESTIMATED_S.get(client, ESTIMATED_S[LIBRDKAFKA])
 
 
 def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
@@ -184,6 +188,18 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     if len(described) != 1:
         raise pytest.UsageError(f"{item.nodeid} calls run {len(described)} times; a scenario calls it once.")
     return described[0]
+
+
+def inapplicable_to(scenario: Scenario) -> str:
+    """Why the client of a scenario cannot perform it: an absent role or sync point; empty if it can."""
+    kind = client_kind(scenario.client)
+    own = [
+        slot for slot in slots(scenario.workload, "run") if not slot.program and slot.client in ("", scenario.client)
+    ]
+    absent = kind.abilities.absent(
+        {slot.role for slot in own}, {hold for step in scenario.schedule for hold in step.holds}
+    )
+    return f"not run with {kind.name}: {kind.abilities.library or kind.name} {absent}" if absent else ""
 
 
 def plan_of(config: RunConfig, path: UpgradePath, variant: Variant) -> UpgradePlan:

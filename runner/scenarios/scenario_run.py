@@ -39,6 +39,7 @@ from verification.vocabulary.experiment import Experiment, ExperimentTopic, Topi
 from verification.vocabulary.history import UNSEEN, FaultRecord, Phase, Sample
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from verification.vocabulary.transaction_log import TOPIC as TRANSACTION_LOG
+from verification.vocabulary.transaction_log import Entry
 from wire.errors import WireError
 from wire.messages import Definitions
 from wire.values import TopicPartition
@@ -81,6 +82,7 @@ class ScenarioRun:
         self._log_reader: TransactionLogReader | None = None
         self._features: dict[str, int] = {}
         self._undrained = False
+        self._entries: tuple[Entry, ...] = ()
         self._effects: dict[str, Sequence[bytes | None]] = {}
 
     @property
@@ -310,6 +312,7 @@ class ScenarioRun:
         """Write down the coordinators' log; no producer of the run is left that could make them go on writing."""
         assert self._log_reader is not None, "the log is pinned when the run is set up"
         log = self._log_reader.read(self.run, self.workload.transactional_ids)
+        self._entries = log.entries
         transaction_log_file.write(self.directory.transaction_log, log)
 
     def capture_arguments(self) -> dict[str, Any]:
@@ -415,7 +418,7 @@ class ScenarioRun:
 
     def experiment(self) -> Experiment:
         """The description of the run, with the protocols that clients speak once they are known."""
-        spoken = {} if self._workload is None else self._workload.spoken
+        spoken = description.completed({} if self._workload is None else self._workload.spoken, self.run, self._entries)
         described = description.experiment_of(
             self.scenario,
             self.lane,

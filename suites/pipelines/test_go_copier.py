@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
-from fixtures.pipelines.go_program import GO_COPIER
-from fixtures.pipelines.manifest import load
+from fixtures.pipelines.manifest import GO_COPIER, load
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, RunScenario, nightly, requirement
 from suites.pipelines.attacks import OUTPUT, PARTITIONS, PAUSED

@@ -18,7 +18,7 @@ from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
 from chaos.faults.databases import CrashDatabase
-from chaos.faults.fault import Fault
+from chaos.faults.fault import Fault, HoldsClients
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
@@ -155,6 +155,23 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
 #: The end of a process, or a refused connection, is a proof without any reaction of the cluster.
 ENDED = (CutSite, KillClient, KillInstance, CrashBroker, CrashDatabase)
 UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, ENDED)]
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("fault", EFFECTIVE, ids=lambda fault: type(fault).__name__)
+def test_a_fault_names_its_holds(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client without that sync point must never be asked for it: such a scenario does not apply to its library."""
+    held: set[tuple[str, SyncPoint]] = set()
+
+    def hold(clients: FakeClients, point: SyncPoint, *, processes: tuple[ClientProcess, ...], timeout_s: float) -> None:
+        held.update((each.role, point) for each in processes)
+
+    monkeypatch.setattr(FakeClients, "hold", hold)
+    fault.inject(arena()).heal()
+    named = set(Step(fault=fault).holds)
+    assert isinstance(fault, HoldsClients) or not named
+    # The clients of this site are of all roles, and only copiers reach the point.
+    assert named == ({each for each in held if each[0] == "copier"} if isinstance(fault, CutSite) else held)
 
 
 @pytest.mark.usefixtures("no_work")

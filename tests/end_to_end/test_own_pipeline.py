@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.pipelines.go_program import GO_COPIER
+from fixtures.pipelines.manifest import GO_COPIER
 from tests.support.whole_commands import Command, Ended, python
 
 pytestmark = pytest.mark.cluster

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fixtures.clients.driver_program.json_lines import JsonLines, die_with_parent, now_ns
+from fixtures.clients.driver_program.main_loop import say_ready
 
 UNKNOWN = {
     "code": -185,
@@ -75,7 +76,7 @@ def main() -> int:
     behaviour = script.get(str(configuration["process"]), script.get("*", ""))
     if behaviour == "stillborn":
         sys.exit("no such library")
-    channel.say({"event": "ready", "library": "scripted 1", "protocol": {"transactions": "TV1"}, "at_ns": now_ns()})
+    say_ready(channel, "scripted 1", {"transactions": "TV1"})
     for command in channel:
         if command["do"] == "transaction":
             transaction(channel, command, behaviour if Path(script["when"]).exists() else "")

@@ -32,9 +32,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from verification.vocabulary.transaction_log import Entry, State
+from verification.vocabulary.transaction_log import TV2, Entry, State
 
-_TV2 = 2
 #: The highest epoch (a signed number of 16 bits).
 _EPOCH_MAX = 32767
 #: A coordinator waits for replicas for seconds before an append fails, so more failures in a row do not happen.
@@ -207,7 +206,7 @@ def _itself(entry: Entry) -> Iterator[str]:
 def _steps(before: Entry | None, entry: Entry) -> Iterator[str]:
     """Reasons why a record is illegal directly after another one."""
     allowed = PREDECESSORS[entry.state]
-    if entry.state is State.PREPARE_ABORT and entry.client_version >= _TV2:
+    if entry.state is State.PREPARE_ABORT and entry.client_version >= TV2:
         allowed |= IDLE  # KIP-890: an abort with nothing in it burns an epoch
     if before is None:
         if entry.state is not State.EMPTY:
@@ -228,11 +227,11 @@ def _of_its_protocol(before: Entry, entry: Entry) -> Iterator[str]:
         # An abort of an empty transaction has no partitions, like the completed transaction before it.
         if entry.places != before.places:
             yield f"it is decided for {sorted(entry.places)}, but open are {sorted(before.places)}"
-        if entry.client_version >= _TV2 and not _raised(before, entry):
+        if entry.client_version >= TV2 and not _raised(before, entry):
             yield f"epoch {entry.epoch} after epoch {before.epoch}, though each end in TV2 raises it"
     elif entry.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
         # The protocol of the decision says whether an exhausted producer id is replaced.
-        if before.client_version < _TV2 and entry.producer_id != before.producer_id:
+        if before.client_version < TV2 and entry.producer_id != before.producer_id:
             yield f"producer id {entry.producer_id} instead of {before.producer_id}, though only TV2 replaces it here"
 
 

@@ -21,9 +21,11 @@ NO_LEADER = -1
 UNSEEN = -2
 #: How the proof of a fault says, after the name of a partition, that it has no leader; commits are counted by it.
 LEADERLESS = "has no leader"
+#: Stands for the code of a library that has none for fencing: its driver says `fenced`.
+FENCED_WITHOUT_CODE = -1001
 #: Answers that mean "a newer instance owns this transactional id": INVALID_PRODUCER_EPOCH, PRODUCER_FENCED, and the
 #: code and name that librdkafka has for both.
-FENCING_CODES = frozenset({47, 90, -144})
+FENCING_CODES = frozenset({47, 90, -144, FENCED_WITHOUT_CODE})
 FENCING_NAMES = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "_FENCED"})
 
 

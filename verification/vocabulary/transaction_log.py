@@ -27,6 +27,8 @@ from wire.schema import Body
 TOPIC = "__transaction_state"
 #: Its place among the topics of a run, which count from 0: violations name topics by numbers.
 TOPIC_INDEX = -1
+#: The transaction protocol in which each end of a transaction raises the epoch (KIP-890), as `client_version` has it.
+TV2 = 2
 _VERSION = struct.Struct(">h")
 
 

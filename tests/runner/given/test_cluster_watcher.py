@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from chaos.cluster import BrokerId, ClusterView, PartitionView
 from fixtures.clusters.errors import ObservationError
-from runner.given.cluster_watcher import ClusterWatcher, Look
+from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
 from verification.vocabulary.history import FaultRecord
 from wire.values import TopicPartition
 
@@ -19,7 +19,7 @@ WITHIN_S = 30.0
 
 def look(
     at_s: int, *, alive: Iterable[int] = (1, 2, 3), leader: int | None = 1, controller: int = 1, level: int = 1
-) -> Look:
+) -> ClusterLook:
     seen = PartitionView(leader=None if leader is None else BrokerId(leader), leader_epoch=0, replicas=(), in_sync=())
     view = ClusterView(
         taken_ns=at_s * SECOND,
@@ -28,16 +28,16 @@ def look(
         controller_epoch=0,
         partitions={AT: seen},
     )
-    return Look(view=view, levels={"metadata.version": level})
+    return ClusterLook(view=view, levels={"metadata.version": level})
 
 
-def watched(*looks: Look | None) -> tuple[list[FaultRecord], list[str]]:
+def watched(*looks: ClusterLook | None) -> tuple[list[FaultRecord], list[str]]:
     """The entries and sentences of these looks; None is one at which no broker answers."""
     records: list[FaultRecord] = []
     said: list[str] = []
     left, over = list(looks), threading.Event()
 
-    def next_look() -> Look:
+    def next_look() -> ClusterLook:
         if not left:
             over.set()
             raise ObservationError("No look is left.")

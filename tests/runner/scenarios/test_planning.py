@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,14 +11,21 @@ from typing import Any
 
 import pytest
 
-from fixtures.clients.registry import CLIENTS
+from chaos.clients import SyncPoint
+from chaos.faults.clients import KillClient
+from chaos.schedule import Step
+from fixtures.clients.abilities import Abilities
+from fixtures.clients.driver_program.main_loop import ROLES, SYNC_POINTS
+from fixtures.clients.registry import CLIENTS, ClientKind
 from fixtures.clusters.locks.releases import Release
+from fixtures.workloads import CopyWorkload
 from runner.config import Only, Profile, RunConfig, Runtime, unreported
 from runner.console import Console
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios import experiments
 from runner.scenarios.experiments import ScenarioExperiments
-from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, variants
+from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, inapplicable_to, variants
+from runner.scenarios.scenario import THREE_BROKERS, Scenario
 from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.path import UpgradePath
 from suites.idempotence.test_late_duplicate import test_late_duplicate as late_duplicate
@@ -109,13 +117,20 @@ def test_a_scenario_of_the_first_level_is_run_where_the_path_brings_it(source: s
 
 
 @pytest.mark.parametrize(
-    ("runtime", "marker", "passed_over"),
-    [("docker", LOCAL_ONLY, True), ("local", LOCAL_ONLY, False), ("docker", "nightly", False)],
+    ("runtime", "marker", "roles", "reason"),
+    [
+        ("docker", LOCAL_ONLY, ROLES, "not run on docker: it needs brokers that are processes"),
+        ("local", LOCAL_ONLY, ROLES, ""),
+        ("docker", "nightly", ROLES, ""),
+        ("local", "nightly", ROLES[:1], "not run with mine: mine 1 has no role copier"),
+    ],
 )
-def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
-    runtime: str, marker: str, passed_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_scenario_that_cannot_be_tried_is_passed_over_by_name(
+    runtime: str, marker: str, roles: Sequence[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its fault could never be confirmed there, and the run could never be a GO; the reason is printed and recorded."""
+    """Its fault could never be confirmed there, or its client lacks a role; the reason is printed and recorded."""
+    passed_over = bool(reason)
+    monkeypatch.setitem(CLIENTS, "mine", client(roles=roles))
     console = Console(out=io.StringIO(), live=False)
     config: Any = SimpleNamespace(directory=tmp_path, lanes=1)
     record = RunRecordWriter(config, console, ())
@@ -126,13 +141,59 @@ def test_a_scenario_that_cannot_be_tried_in_containers_is_passed_over_by_name(
     item: Any = SimpleNamespace(get_closest_marker=lambda name: True if name == marker else None)
     environment: Any = SimpleNamespace(runtime=runtime)
     ended: list[Any] = []
+    scenarios._scenarios[planned.key] = copying()
     assert scenarios._skips(item, environment, ended.append) is passed_over
     assert ended == [item] * passed_over
     assert [each.inapplicable != "" for each in record.ended.values()] == [True] * passed_over
     if passed_over:
         assert scenarios.conclude(item) is Verdict.NOT_APPLICABLE
         said = console.out.getvalue()  # type: ignore[attr-defined]
-        assert said.startswith("NOT APPLICABLE late-duplicate-confluent-1: not run on docker: ")
+        assert said.startswith(f"NOT APPLICABLE late-duplicate-confluent-1: {reason}")
+
+
+def client(*, roles: Sequence[str] = ROLES, points: Sequence[str] = SYNC_POINTS["copier"]) -> ClientKind:
+    """A client with some roles, all of which have the same sync points."""
+    abilities = Abilities(
+        roles=frozenset(roles), sync_points={role: frozenset(points) for role in roles}, library="mine 1"
+    )
+    return ClientKind(name="mine", command=lambda _: (), versions=dict, abilities=abilities)
+
+
+def copying() -> Scenario:
+    """A scenario with producers, copiers and observers, in which a copier is killed before its commit."""
+    return Scenario(
+        name="offsets/killed",
+        test_name="test_killed",
+        claim="c",
+        requirements=(),
+        cluster=THREE_BROKERS,
+        workload=CopyWorkload(partitions=1),
+        schedule=(Step(fault=KillClient("copier", SyncPoint.BEFORE_COMMIT)),),
+        client="mine",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (client(), ""),
+        (client(roles=("producer", "copier")), ""),
+        (client(roles=("producer", "observer")), "mine 1 has no role copier"),
+        (client(points=("before-produce",)), "mine 1 has no sync point before-commit in the role copier"),
+    ],
+)
+def test_a_scenario_needs_roles_and_sync_points(kind: ClientKind, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Observers are not needed: another library reads."""
+    monkeypatch.setitem(CLIENTS, "mine", kind)
+    assert inapplicable_to(copying()) == (f"not run with mine: {reason}" if reason else "")
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_a_client_that_is_asked_for_by_name_is_the_only_one(profile: Profile) -> None:
+    """The two clients of the nightly profile are compared with each other; a third is not."""
+    release = SimpleNamespace(has_tv2=True)
+    config = SimpleNamespace(client="mine", profile=profile, seeds=(1,), release=release, upgrade=None)
+    assert {each.client for each in variants(config, {"both_clients"})} == {"mine"}  # type: ignore[arg-type]
 
 
 def test_frames_are_redirected_in_the_local_runtime_only() -> None:
