@@ -151,6 +151,7 @@ def test_a_build_that_does_not_start_is_one_sentence_with_its_log(
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_a_bisection_over_releases_and_builds_finds_the_first_bad_one(
     tmp_path: Path, clean: Path, forgetful: Path
 ) -> None:
