@@ -24,8 +24,9 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
 
 from fixtures.errors import OnceproofError
-from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, WATCH, Only, Profile, add_options, from_options
+from runner.config import PIPELINES, PROTOCOL, SUITES, UPGRADES, WATCH, Only, Profile
 from runner.console import Console
+from runner.options import add_options, from_options
 from runner.signals import StopRequests
 from runner.waivers import acceptances
 

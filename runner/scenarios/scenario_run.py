@@ -10,7 +10,7 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -32,11 +32,12 @@ from fixtures.workloads import PipelineWorkload, names, topics
 from fixtures.workloads.running import RunningWorkload
 from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from runner.scenarios import description
+from runner.scenarios.pipeline_drain import PipelineDrain
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
 from verification.sources.access import Access
 from verification.vocabulary.experiment import Experiment, ExperimentTopic, TopicRole
-from verification.vocabulary.history import UNSEEN, FaultRecord, Phase, Sample
+from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from verification.vocabulary.transaction_log import TOPIC as TRANSACTION_LOG
 from verification.vocabulary.transaction_log import Entry
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
 
 LOG = logging.getLogger(__name__)
-#: A look costs a few requests, and a pipeline commits once or more in a second.
-DRAIN_LOOK_EVERY_S = 0.5
 
 
 class ScenarioRun:
@@ -210,55 +209,20 @@ class ScenarioRun:
         )
 
     def drain_pipeline(self, *, feeder_within_s: float, timeout_s: float) -> None:
-        """Let a pipeline work on that reads topics of its own, or holds work in its database; then it can be stopped.
-
-        Its inputs are committed before their outputs are there, so a pipeline that does not get there in time looks like one
-        that loses inputs: its copies are not judged, and the floor `drained` is not met. Limit: an offset
-        that never passes the markers at the end of a topic counts as work that is left.
-        """
+        """Let a pipeline work off what it has taken on; without that its copies are not judged (floor `drained`)."""
         group = self.scenario.workload.group(self.named)
         if group is None:
             return
-        own = self.quiescence.own_topics(group, [topic.name for topic in self.topics()])
-        holds = self._database is not None and bool(self._database.pipeline.pending)
-        if not own and not holds:
+        drain = PipelineDrain(self.quiescence, self._database, group=group, topics=self.topics())
+        if not drain.needed:
             return
         self.workload.stop_feeding(feeder_within_s)
-        read = (*own, *(topic.name for topic in self.topics() if topic.role is TopicRole.INPUT))
-        deadline = time.monotonic() + timeout_s
-        while left := self._work_left(group, read):
-            if time.monotonic() > deadline:
-                self._undrained = True
-                self.tell(
-                    f"the pipeline is not at the end of {', '.join(read)}: {left} offsets left after {timeout_s:.0f} s"
-                )
-                return
-            time.sleep(DRAIN_LOOK_EVERY_S)
-        self._record_own(own)
-
-    def _record_own(self, topics: Iterable[str]) -> None:
-        """Record how much there is in the topics between the parts of a pipeline, now that nothing comes any more."""
-        for end in self.quiescence.ends(self.quiescence.places(topics)):
-            self.recorder.record(
-                Sample(
-                    at_ns=time.monotonic_ns(),
-                    topic=end.topic,
-                    partition=end.partition,
-                    leader=UNSEEN,
-                    high_watermark=end.high_watermark,
-                    last_stable_offset=end.last_stable_offset,
-                )
-            )
-
-    def _work_left(self, group: str, read: tuple[str, ...]) -> int:
-        """The offsets that a pipeline has not read, else the work in its database, else the offsets that followed from it.
-
-        Inputs go through the database to topics of its own, so that nothing is left if each is empty in this order.
-        """
-        left = self.quiescence.unread(group, read)
-        if left or self._database is None:
-            return left
-        return self._database.pending() or self.quiescence.unread(group, read)
+        if problem := drain.complete(timeout_s=timeout_s):
+            self._undrained = True
+            self.tell(problem)
+            return
+        for sample in drain.between():
+            self.recorder.record(sample)
 
     def settle(self, *, before_fencing: bool) -> None:
         """Wait for LSO = high watermark within its bound, and record for each partition whether it was reached."""

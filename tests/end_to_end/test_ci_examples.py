@@ -16,7 +16,8 @@ import jsonschema
 import pytest
 
 from reports.retention import LATEST
-from runner.config import OUT, add_options
+from runner.config import OUT
+from runner.options import add_options
 from tests.reports.trend_results import body, plant, started
 from tests.support.paths import ROOT
 from tests.support.plans import STARTED

@@ -12,7 +12,8 @@ import pytest
 
 from fixtures.clusters.locks.releases import default_release
 from runner.checkout import tool
-from runner.config import SUITES, Profile, Runtime, lanes_of, unreported
+from runner.config import SUITES, Profile, Runtime, unreported
+from runner.options import lanes_of
 from runner.run_plugin import RunPlugin
 from runner.scenarios.planning import in_profile
 from runner.selection import code_of_listing, narrowed_by

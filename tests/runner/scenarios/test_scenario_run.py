@@ -196,7 +196,7 @@ def drained(
 
 def test_a_pipeline_empties_its_own_topics_once_nothing_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is at the end of its input and of its own topic before it is stopped."""
-    monkeypatch.setattr("runner.scenarios.scenario_run.DRAIN_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("runner.scenarios.pipeline_drain.LOOK_EVERY_S", 0.0)
     quiescence = Draining(30, 4, 0)
     assert drained(quiescence) == (True, ["fed", "group-by-key-repartition 7"])
     assert quiescence.asked == [("group", "group-by-key-repartition", "in")] * 3
@@ -209,7 +209,7 @@ def test_a_pipeline_that_reads_its_input_alone_is_not_waited_for() -> None:
 
 def test_a_pipeline_empties_its_database_between_its_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of topics and database each is empty at one look in the order of the work, else the first may have more by now."""
-    monkeypatch.setattr("runner.scenarios.scenario_run.DRAIN_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("runner.scenarios.pipeline_drain.LOOK_EVERY_S", 0.0)
     pending = [3, 0, 0]
     quiescence = Draining(5, 0, 0, 2, 0, 0, own=())
     assert drained(quiescence, pending=pending) == (True, ["fed"])

@@ -20,7 +20,8 @@ import pytest
 from reports import __main__ as command
 from reports.retention import point_latest
 from runner import matrix_run, upgrade_matrix
-from runner.config import OUT, ROOT, add_options
+from runner.config import OUT, ROOT
+from runner.options import add_options
 from tests.support.plans import CONTROL, FAILED, SMOKE, STARTED
 from tests.support.run_directories import make_run
 from tests.support.workflows import CLEAN, ENDLESS, VIOLATING

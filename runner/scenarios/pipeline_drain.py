@@ -1,0 +1,76 @@
+"""Waits until a pipeline has worked off what it has taken on, so that it can be stopped and judged.
+
+A pipeline may have topics between its parts, and work in a database. It commits its inputs before their outputs are there.
+So one that is stopped too early looks like one that loses inputs.
+
+Limit: an offset that never passes the markers at the end of a topic counts as work that is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from fixtures.databases.run_database import RunDatabase
+from fixtures.recording.quiescence import Quiescence
+from verification.vocabulary.experiment import ExperimentTopic, TopicRole
+from verification.vocabulary.history import UNSEEN, Sample
+
+#: A look costs a few requests, and a pipeline commits once or more in a second.
+LOOK_EVERY_S = 0.5
+
+
+class PipelineDrain:
+    """The work that the pipeline of one run, in this group, still has to do; `topics` are those of the run."""
+
+    def __init__(
+        self,
+        quiescence: Quiescence,
+        database: RunDatabase | None,
+        *,
+        group: str,
+        topics: Sequence[ExperimentTopic],
+    ) -> None:
+        self._quiescence, self._database, self._group = quiescence, database, group
+        self._own = quiescence.own_topics(group, [topic.name for topic in topics])
+        self._read = (*self._own, *(topic.name for topic in topics if topic.role is TopicRole.INPUT))
+
+    @property
+    def needed(self) -> bool:
+        """Whether the pipeline reads topics of its own or holds work in its database; else it may be stopped at once."""
+        holds = self._database is not None and bool(self._database.pipeline.pending)
+        return bool(self._own) or holds
+
+    def complete(self, *, timeout_s: float) -> str:
+        """Wait for the end of the work; nothing may be fed any more. Returns a sentence if it does not come in time."""
+        deadline = time.monotonic() + timeout_s
+        while left := self._left():
+            if time.monotonic() > deadline:
+                places = ", ".join(self._read)
+                return f"the pipeline is not at the end of {places}: {left} offsets left after {timeout_s:.0f} s"
+            time.sleep(LOOK_EVERY_S)
+        return ""
+
+    def between(self) -> list[Sample]:
+        """How much there is in the topics between the parts, once nothing comes any more."""
+        return [
+            Sample(
+                at_ns=time.monotonic_ns(),
+                topic=end.topic,
+                partition=end.partition,
+                leader=UNSEEN,
+                high_watermark=end.high_watermark,
+                last_stable_offset=end.last_stable_offset,
+            )
+            for end in self._quiescence.ends(self._quiescence.places(self._own))
+        ]
+
+    def _left(self) -> int:
+        """The offsets that were not read, else the work in the database, else the offsets that followed from it.
+
+        Inputs go through the database to topics of its own, so that nothing is left if each is empty in this order.
+        """
+        left = self._quiescence.unread(self._group, self._read)
+        if left or self._database is None:
+            return left
+        return self._database.pending() or self._quiescence.unread(self._group, self._read)
