@@ -196,7 +196,7 @@ class RunConfig:
     def replay(self) -> str:
         """The command that repeats this run, without the selection (`-k`, `-m`)."""
         if self.only is Only.PROTOCOL:
-            return f"tox -e protocol -- {self.selecting} --runtime {self.runtime}"
+            return f"tox -e protocol -- {self.selecting} {self._where}"
         if self.upgrade is not None:
             return (
                 f"tox -e upgrade -- --from {self.upgrade.source} "
@@ -228,8 +228,12 @@ class RunConfig:
     @property
     def replay_options(self) -> str:
         """The options that repeat this run."""
-        where = self.given.written if self.given else f"--runtime {self.runtime}"
-        return f"{self.selecting} {where} {self._client_options} --profile {self.profile} --seed {self.seed}"
+        return f"{self.selecting} {self._where} {self._client_options} --profile {self.profile} --seed {self.seed}"
+
+    @property
+    def _where(self) -> str:
+        """The options that say where brokers run."""
+        return self.given.written if self.given else f"--runtime {self.runtime}"
 
     @property
     def _client_options(self) -> str:

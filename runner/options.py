@@ -109,12 +109,8 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         else:
             refuse_upgrade_options(options)
         watches = only is Only.WATCH
-        other_job = str(only) if only not in (None, Only.SCENARIOS, Only.WATCH) else ""
+        other_job = str(only) if only in (Only.UPGRADE, Only.PIPELINES) else ""
         given = given_options(options, watches=watches, other_job=other_job)
-        if given is not None and not watches:
-            # Protocol cases need clusters of our own; pytest collects by this option.
-            only = Only.SCENARIOS
-            options.only = str(only)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         release = release if build is None else build.release

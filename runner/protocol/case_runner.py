@@ -23,6 +23,8 @@ from pathlib import Path
 
 from fixtures.clients.java.kept_jvm import KeptJvm
 from fixtures.clients.java.launch import client_jvm
+from fixtures.clusters.given.cluster import GivenCluster, NotOursError
+from fixtures.clusters.given.runtime import GIVEN
 from fixtures.clusters.locks.releases import clients_jar, definition_jars
 from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
@@ -30,6 +32,7 @@ from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.lanes import Performer
 from runner.protocol import shared_outages
+from runner.protocol.given_cases import harmless, hindrance, remove_traces
 from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
@@ -41,9 +44,10 @@ from verification.evidence.run_directory import SCRIPT
 from verification.requirements.catalogue import applies_to, load
 from verification.scripts import script as scripts
 from verification.scripts.script import Relation, Script, ScriptVerdict, Statement
+from verification.sources.access import Access
 from verification.vocabulary.releases import within
 from wire.client import Client
-from wire.errors import WireError
+from wire.errors import DefinitionError, WireError
 from wire.messages import Definitions
 from wire.transaction_versions import AT_LEAST, TransactionVersion
 
@@ -84,12 +88,14 @@ class CaseResult:
 class CaseRunner(Performer[ProtocolCase, CaseResult]):
     """Performs cases of one release; `close` ends its cluster."""
 
-    def __init__(self, environment: Environment, directory: Path, *, release: str) -> None:
+    def __init__(self, environment: Environment, directory: Path, *, release: str, prefix: str = "") -> None:
         self.environment = environment
         self.directory = directory
         self.release = release
-        self._definitions = Definitions.load(*definition_jars(environment.files))
-        self._defined = Definitions.load(clients_jar(environment.files))
+        load_definitions = harmless if environment.runtime == GIVEN else Definitions.load
+        self._definitions = load_definitions(*definition_jars(environment.files))
+        self._defined = load_definitions(clients_jar(environment.files))
+        self._prefix = prefix
         self._runtime = environment.runtime
         self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
@@ -172,8 +178,11 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self, case: ProtocolCase, cluster: RunningCluster, participant: Participant[Script] | None = None
     ) -> Script:
         """Perform a case on its cluster, as a participant of shared outages or alone; returns its script."""
-        with self._clients.opened(cluster.witness_bootstrap, self._definitions) as client:
-            missing = _missing(client, case.transaction_version)
+        given = cluster if isinstance(cluster, GivenCluster) else None
+        access = Access() if given is None else given.connection.access()
+        with self._clients.opened(cluster.witness_bootstrap, self._definitions, access) as client:
+            missing = "" if given is None else hindrance(case.needs, given)
+            missing = missing or _missing(client, case.transaction_version)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
             context = CaseContext(
@@ -184,6 +193,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
                 cluster=cluster,
                 java=self._java,
                 on_outage=at_once if participant is None else participant.await_event,
+                prefix=self._prefix,
             )
             LOG.info("%s begins on the cluster in %s", case.key, cluster.directory)
             began = time.monotonic()
@@ -192,6 +202,9 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
                 broke = _play(case, context)
             except NotApplicableError as reason:
                 inapplicable = str(reason)
+            finally:
+                if given is not None:
+                    remove_traces(context, client)
             LOG.info("%s ended%s", case.key, f": {broke}" if broke else "")
             seconds = time.monotonic() - began - (0.0 if participant is None else participant.waited_s)
             return replace(self._performed(case, context, broke, seconds), inapplicable=inapplicable)
@@ -267,6 +280,8 @@ def _play(case: ProtocolCase, context: CaseContext) -> str:
     except NotApplicableError:
         raise
     except Exception as error:
+        if isinstance(context.cluster, GivenCluster) and isinstance(error, DefinitionError | NotOursError):
+            raise NotApplicableError(f"not run on a cluster of yours: {error}") from error
         LOG.exception("%s broke", case.key)
         return f"{type(error).__name__}: {error}"
     finally:

@@ -21,6 +21,7 @@ from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
 from runner.lanes import Lanes
 from runner.protocol.case_runner import CaseResult, CaseRunner, ProtocolCase
+from runner.protocol.given_cases import without_commands
 from runner.protocol.queues import queues
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
@@ -117,8 +118,10 @@ class ProtocolExperiments(Experiments):
 
     def _case_runner(self, environment: Environment, lane: int) -> CaseRunner:
         """The case runner of a lane, whose clusters have directories of their own."""
-        own = replace(environment, clusters_directory=environment.clusters_directory / f"cases-{lane + 1}")
-        return CaseRunner(own, self.config.directory, release=self.config.release.version)
+        own = replace(
+            without_commands(environment), clusters_directory=environment.clusters_directory / f"cases-{lane + 1}"
+        )
+        return CaseRunner(own, self.config.directory, release=self.config.release.version, prefix=self.config.prefix)
 
     def conclude(self, item: pytest.Item) -> Verdict:
         """Record and print the verdict of a case. Raises the error of a mistake of ours."""
@@ -194,6 +197,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
     shares, time_critical = _shares(item)
+    where = f" {config.given.written}" if config.given else ""
     return ProtocolCase(
         key="-".join([family, name, *([] if version is None else [version.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),
@@ -203,7 +207,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
         shares=shares,
         time_critical=time_critical,
         play=item.function,
-        replay=f'tox -e protocol -- {config.selecting} -k "{item.originalname}"',
+        replay=f'tox -e protocol -- {config.selecting}{where} -k "{item.originalname}"',
     )
 
 

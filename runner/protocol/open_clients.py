@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from verification.sources.access import Access
 from wire.client import Client
 from wire.messages import Definitions
 
@@ -19,9 +20,15 @@ class OpenClients:
         self.abandoned = False
 
     @contextmanager
-    def opened(self, bootstrap: str, definitions: Definitions) -> Iterator[Client]:
+    def opened(self, bootstrap: str, definitions: Definitions, access: Access) -> Iterator[Client]:
         """A client of a cluster."""
-        with Client(bootstrap, definitions, client_id="protocol") as client:
+        with Client(
+            bootstrap,
+            definitions,
+            client_id="protocol",
+            ssl_context=access.ssl_context,
+            authentication=access.authentication,
+        ) as client:
             with self._lock:
                 self._open.add(client)
                 if self.abandoned:

@@ -19,10 +19,12 @@ from functools import partial
 from pathlib import Path
 
 from chaos.cluster import BrokerId
+from chaos.no_links import NoLinks
 from fixtures.clusters.health import await_healthy
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.local_processes import need_local_processes
 from runner.protocol.toolkit.outage import OutageEvent
+from runner.protocol.toolkit.script_recorder import NotApplicableError
 from wire.values import TopicPartition
 
 #: A broker is back within 5 s on a quiet machine; recovery on a busy one takes several times that.
@@ -61,6 +63,8 @@ def paused(case: CaseContext, broker: int) -> Iterator[None]:
 def isolated(case: CaseContext, broker: int) -> Iterator[None]:
     """Cut a broker off from all others, in both directions and on both planes; it runs on and can be asked."""
     links = case.cluster.links
+    if isinstance(links, NoLinks):
+        raise NotApplicableError("there are no links between the brokers, which could be cut")
     own = [each for each in links.links() if broker == each.target or each.source == str(broker)]
     case.require("there are links between brokers, which can be cut", bool(own), True)
     with _away(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fixtures.clusters.given.cluster import GivenCluster
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.outage import OnOutage, at_once
@@ -104,6 +105,7 @@ class CaseContext:
         cluster: RunningCluster,
         java: KeptJvm,
         on_outage: OnOutage = at_once,
+        prefix: str = "",
     ) -> None:
         self.client = client
         self.defined = defined
@@ -114,7 +116,8 @@ class CaseContext:
         self.transaction_version = transaction_version
         self.recording = ScriptRecorder()
         self.inspect = Inspector(client)
-        self.name = secrets.token_hex(4)
+        # On a cluster of the user names are those of a run, so that what is left is found by them.
+        self.name = f"{prefix}{secrets.token_hex(6)}" if prefix else secrets.token_hex(4)
         self._connections: dict[int, BrokerConnection] = {}
         self._own_connections: list[BrokerConnection] = []
         self._topics = 0
@@ -237,10 +240,20 @@ class CaseContext:
         """The broker that coordinates a group now."""
         return self.client.find_coordinator(group, CoordinatorType.GROUP, self.client.deadline())
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of the topics that the case has made, or has begun to make."""
+        return tuple(f"{self.name}-{number}" for number in range(1, self._topics + 1))
+
+    def client_settings(self, client: str) -> dict[str, str]:
+        """The settings with which a client library reaches the cluster, besides its bootstrap servers."""
+        cluster = self.cluster
+        return cluster.client_connection.settings(client) if isinstance(cluster, GivenCluster) else {}
+
     def topic(self, partitions: int = 1, **settings: str) -> tuple[TopicPartition, ...]:
         """The partitions of a new topic; settings are named with underscores for dots."""
         self._topics += 1
-        name = f"{self.name}-{self._topics}"
+        name = self.topics[-1]
         configs = {key.replace("_", "."): value for key, value in settings.items()}
         self.client.create_topics({name: partitions}, configs=configs)
         self.await_topic(name)

@@ -48,7 +48,8 @@ def java_admin(case: CaseContext) -> Iterator[Any]:
     """An Admin, as the library has it."""
     jvm = case.java.library
     properties = jvm.root.java.util.HashMap()
-    properties.put("bootstrap.servers", case.cluster.bootstrap(APP))
+    for name, value in {"bootstrap.servers": case.cluster.bootstrap(APP), **case.client_settings("java")}.items():
+        properties.put(name, value)
     made = jvm.root.org.apache.kafka.clients.admin.Admin.create(properties)
     try:
         yield made
@@ -133,7 +134,8 @@ class JavaConsumer:
 @contextmanager
 def _client(case: CaseContext, name: str, settings: dict[str, Any]) -> Iterator[Any]:
     jvm = case.java.library
-    made = jvm.create(name, {"bootstrap.servers": case.cluster.bootstrap(APP)} | settings)
+    reached = {"bootstrap.servers": case.cluster.bootstrap(APP), **case.client_settings("java")}
+    made = jvm.create(name, reached | settings)
     try:
         yield made
     finally:

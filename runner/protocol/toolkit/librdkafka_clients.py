@@ -33,6 +33,7 @@ class LibrdkafkaReader:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": case.cluster.bootstrap(APP),
+                **case.client_settings("confluent"),
                 "group.id": f"{case.name}-librdkafka",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -98,6 +99,7 @@ def librdkafka_producer(case: CaseContext, name: str, **settings: Any) -> Produc
 
     own = {
         "bootstrap.servers": case.cluster.bootstrap(APP),
+        **case.client_settings("confluent"),
         "transactional.id": name,
         "linger.ms": 0,
         # A link that is led through another closes its connections.

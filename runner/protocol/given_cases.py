@@ -1,0 +1,77 @@
+"""Protocol cases on a cluster of the user: which can be performed there, and what keeps them from harming it.
+
+A case gets message definitions of those requests alone that touch only what it creates itself, under the prefix of the
+run. So it cannot even encode one that changes brokers, features, rights or the topics of others: such a case is NOT
+APPLICABLE. So is a case that needs another cluster than the one that is there, or that takes a broker away: commands of
+the user are for scenarios.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fixtures.clusters.given.broker_commands import BrokerCommands
+from fixtures.clusters.given.cluster import GivenCluster
+from fixtures.clusters.given.runtime import GivenRuntime
+from runner.environment import Environment
+from runner.protocol.toolkit.case import LEVEL_OF_NEW_CLUSTERS, Needs
+from wire.client import Client
+from wire.errors import WireError
+from wire.messages import Definitions, carried
+
+if TYPE_CHECKING:
+    from runner.protocol.toolkit.context import CaseContext
+
+#: Requests that change nothing, or nothing but topics, groups and ids that they name.
+HARMLESS = (
+    *("AddOffsetsToTxn", "AddPartitionsToTxn", "ApiVersions", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat"),
+    *("CreateTopics", "DeleteGroups", "DeleteRecords", "DeleteTopics", "DescribeCluster", "DescribeConfigs"),
+    *("DescribeGroups", "DescribeProducers", "DescribeQuorum", "DescribeTransactions", "EndTxn", "Fetch"),
+    *("FindCoordinator", "Heartbeat", "InitProducerId", "JoinGroup", "LeaveGroup", "ListGroups", "ListOffsets"),
+    *("ListTransactions", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch", "OffsetForLeaderEpoch"),
+    *("Produce", "SaslAuthenticate", "SaslHandshake", "SyncGroup", "TxnOffsetCommit"),
+)
+
+
+def harmless(*jars: Path) -> Definitions:
+    """The definitions of these requests from kafka-clients jars, newest first. Raises DefinitionError."""
+    return Definitions.load(*carried(*jars, apis=HARMLESS))
+
+
+def without_commands(environment: Environment) -> Environment:
+    """The same environment, in which no command of the user is run."""
+    brokers = environment.brokers
+    if not isinstance(brokers, GivenRuntime):
+        return environment
+    return replace(environment, brokers=replace(brokers, commands=BrokerCommands()))
+
+
+def hindrance(needs: Needs, cluster: GivenCluster) -> str:
+    """Why a case cannot be performed on this cluster; empty if it can. Raises ObservationError."""
+    if needs.releases or needs.secured:
+        return "it needs brokers of ours: of other releases, or with a listener of ours"
+    if needs.settings:
+        return f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(needs.settings.items()))}"
+    if needs.brokers > len(cluster.brokers):
+        return f"it needs {needs.brokers} brokers"
+    level = cluster.levels().get("transaction.version", 0)
+    if needs.level not in (None, LEVEL_OF_NEW_CLUSTERS, level):
+        return f"it needs transaction.version {needs.level}, and this cluster has {level}"
+    return ""
+
+
+def remove_traces(case: CaseContext, client: Client) -> None:
+    """Remove the topics and groups of a case; what cannot be removed is found by `tox -e sweep-up`."""
+    for topic in case.topics:
+        with suppress(WireError):
+            client.delete_topics([topic])
+    with suppress(WireError):
+        for broker in client.metadata([]).brokers:
+            listed = client.call("ListGroups", {"StatesFilter": [], "TypesFilter": []}, broker=broker)["Groups"]
+            for group in listed:
+                if group["GroupId"].startswith(f"{case.name}-"):
+                    with suppress(WireError):
+                        client.delete_groups([group["GroupId"]])

@@ -1,0 +1,58 @@
+"""Protocol cases on a cluster of the user: which are left out, and which requests they cannot even encode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chaos.cluster import BrokerId
+from fixtures.clusters.locks.releases import clients_jar, default_release, fetch_release
+from runner.protocol.given_cases import HARMLESS, harmless, hindrance
+from runner.protocol.toolkit.case import Needs
+from wire.errors import DefinitionError
+
+#: Requests that change brokers, features, rights, or what others have.
+HARMFUL = ("AlterConfigs", "IncrementalAlterConfigs", "UpdateFeatures", "CreateAcls", "ElectLeaders", "WriteTxnMarkers")
+HARMFUL += ("AlterPartitionReassignments", "AlterUserScramCredentials", "AlterClientQuotas", "CreatePartitions")
+
+
+class ThreeBrokers:
+    """A cluster of three brokers at transaction.version 2."""
+
+    brokers = tuple(map(BrokerId, (1, 2, 3)))
+
+    def levels(self) -> dict[str, int]:
+        return {"transaction.version": 2}
+
+
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [
+        (Needs(), ""),
+        (Needs(brokers=3, replicas=3, min_in_sync=2, level=2), ""),
+        (Needs(brokers=4), "it needs 4 brokers"),
+        (Needs(level=1), "it needs transaction.version 1, and this cluster has 2"),
+        (
+            Needs(settings={"transaction.max.timeout.ms": "5000"}),
+            "it needs brokers with transaction.max.timeout.ms=5000",
+        ),
+        (Needs(secured=True), "it needs brokers of ours"),
+        (Needs(releases={2: "4.2.1"}), "it needs brokers of ours"),
+    ],
+)
+def test_a_case_that_needs_another_cluster_is_left_out(needs: Needs, said: str) -> None:
+    """The reason names the first thing that the cluster lacks."""
+    cluster: Any = ThreeBrokers()
+    found = hindrance(needs, cluster)
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+def test_requests_that_change_more_than_their_own_cannot_be_encoded() -> None:
+    """They are not even known; all harmless ones are."""
+    definitions = harmless(clients_jar(fetch_release(default_release())))
+    assert set(definitions.apis()) == set(HARMLESS)
+    for api in HARMFUL:
+        with pytest.raises(DefinitionError, match="no API is called"):
+            definitions.api_key(api)
