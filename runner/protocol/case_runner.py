@@ -70,6 +70,7 @@ class ProtocolCase:
     replay: str
     shares: tuple[str, ...] = ()
     time_critical: bool = False
+    one_broker: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self.release = release
         load_definitions = harmless if environment.runtime == GIVEN else Definitions.load
         self._definitions = load_definitions(*definition_jars(environment.files))
-        self._defined = load_definitions(clients_jar(environment.files))
+        self._defined = Definitions.load(clients_jar(environment.files))
         self._prefix = prefix
         self._runtime = environment.runtime
         self._pool = ClusterPool(environment.launch)
@@ -181,7 +182,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         given = cluster if isinstance(cluster, GivenCluster) else None
         access = Access() if given is None else given.connection.access()
         with self._clients.opened(cluster.witness_bootstrap, self._definitions, access) as client:
-            missing = "" if given is None else hindrance(case.needs, given)
+            missing = "" if given is None else hindrance(case.needs, given, one_broker=case.one_broker)
             missing = missing or _missing(client, case.transaction_version)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)

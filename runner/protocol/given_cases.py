@@ -8,6 +8,7 @@ the user are for scenarios.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -49,18 +50,28 @@ def without_commands(environment: Environment) -> Environment:
     return replace(environment, brokers=replace(brokers, commands=BrokerCommands()))
 
 
-def hindrance(needs: Needs, cluster: GivenCluster) -> str:
-    """Why a case cannot be performed on this cluster; empty if it can. Raises ObservationError."""
+def hindrance(needs: Needs, cluster: GivenCluster, *, one_broker: bool = False) -> str:
+    """Why a case cannot be performed on this cluster; empty if it can. Raises ObservationError.
+
+    `one_broker` is for a case that asks one broker for what several share.
+    """
+    return next(_hindrances(needs, cluster, one_broker=one_broker), "")
+
+
+def _hindrances(needs: Needs, cluster: GivenCluster, *, one_broker: bool) -> Iterator[str]:
+    if not cluster.shows_its_inside:
+        yield "it needs a principal that may describe the cluster and its internal topics"
+    if one_broker and len(cluster.brokers) > 1:
+        yield "it needs a cluster of one broker"
     if needs.releases or needs.secured:
-        return "it needs brokers of ours: of other releases, or with a listener of ours"
+        yield "it needs brokers of ours: of other releases, or with a listener of ours"
     if needs.settings:
-        return f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(needs.settings.items()))}"
+        yield f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(needs.settings.items()))}"
     if needs.brokers > len(cluster.brokers):
-        return f"it needs {needs.brokers} brokers"
+        yield f"it needs {needs.brokers} brokers"
     level = cluster.levels().get("transaction.version", 0)
     if needs.level not in (None, LEVEL_OF_NEW_CLUSTERS, level):
-        return f"it needs transaction.version {needs.level}, and this cluster has {level}"
-    return ""
+        yield f"it needs transaction.version {needs.level}, and this cluster has {level}"
 
 
 def remove_traces(case: CaseContext, client: Client) -> None:

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import Any
 
-from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
+from runner.protocol.toolkit.case import BOTH, THREE, needs, one_broker, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
@@ -151,6 +151,7 @@ def three_states(case: CaseContext) -> dict[str, ScriptedProducer]:
 
 @requirement("ADM-03")
 @versions(*BOTH)
+@one_broker
 def test_list_transactions(case: CaseContext) -> None:
     """ListTransactions returns exactly the ids that match its filters (states, producer ids), and names unknown states."""
     producers = three_states(case)
@@ -179,6 +180,7 @@ def test_list_transactions(case: CaseContext) -> None:
 
 @requirement("ADM-03")
 @versions(*BOTH)
+@one_broker
 def test_list_transactions_by_duration(case: CaseContext) -> None:
     """A filter for the duration returns exactly the transactions that have been running longer (KIP-994)."""
     needs_version(case, 1, "3.8.0")
@@ -192,6 +194,7 @@ def test_list_transactions_by_duration(case: CaseContext) -> None:
 
 @requirement("ADM-03")
 @versions(*BOTH)
+@one_broker
 def test_what_does_not_run_has_no_duration(case: CaseContext) -> None:
     """A filter for the duration returns no id without a running transaction, even if it had one before (KIP-994)."""
     needs_version(case, 1, "3.8.0")
@@ -202,6 +205,7 @@ def test_what_does_not_run_has_no_duration(case: CaseContext) -> None:
 
 
 @requirement("ADM-03")
+@one_broker
 def test_list_transactions_by_pattern(case: CaseContext) -> None:
     """A pattern returns exactly the ids that match it as a whole; an invalid pattern is refused (KIP-1152)."""
     needs_version(case, 2, "4.1.0")
@@ -232,6 +236,7 @@ def hanging(case: CaseContext, at: TopicPartition) -> list[int]:
 
 @requirement("ADM-04", "ADM-05")
 @versions(TransactionVersion.TV1)
+@one_broker
 def test_a_hanging_transaction_is_found_and_ended(case: CaseContext) -> None:
     """A transaction that is open only on a partition is found, ended by the right marker and by no other."""
     if not case.since("3.0.0"):
@@ -271,6 +276,7 @@ def test_a_hanging_transaction_is_found_and_ended(case: CaseContext) -> None:
 
 @requirement("ADM-04")
 @versions(*BOTH)
+@one_broker
 def test_hanging_offsets_are_no_exception(case: CaseContext) -> None:
     """A transaction that is open on the offsets of a group is shown like any other, and does not count as hanging."""
     (at,) = case.topic()

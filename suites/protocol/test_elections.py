@@ -105,6 +105,7 @@ def _roles(case: CaseContext) -> tuple[int, int, int]:
 @contextmanager
 def _cut_off(case: CaseContext, follower: int, leader: int) -> Iterator[None]:
     """Keep a follower from fetching from a leader."""
+    brokers.require_links(case)
     links = to(follower, leader)
     known = set(links) <= set(case.cluster.links.links())
     case.require(f"there is a link from broker {follower} to broker {leader}, which can be cut", known, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
+from runner.protocol.toolkit.case import BOTH, THREE, needs, one_broker, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, idempotent, plain
 from verification.scripts.script import Relation
@@ -255,6 +255,7 @@ def test_a_transaction_of_nobody_is_malformed(case: CaseContext) -> None:
 
 
 @requirement("IDEMP-15")
+@one_broker
 def test_partitions_are_independent(case: CaseContext) -> None:
     """A refused batch does not touch another partition of the same request."""
     producer = ScriptedProducer(case, None).ready()

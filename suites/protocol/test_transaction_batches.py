@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.case import BOTH, requirement, versions
+from runner.protocol.toolkit.case import BOTH, one_broker, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import outside_code
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -27,6 +27,7 @@ def _versions(case: CaseContext, at: TopicPartition) -> list[int]:
 
 @requirement("TXN-21")
 @versions(*BOTH)
+@one_broker
 def test_a_transactional_batch_needs_a_transactional_id(case: CaseContext) -> None:
     """A Produce request with a transactional batch and no transactional id is refused as a whole."""
     here, there = case.topic(partitions=2)
@@ -98,6 +99,7 @@ def test_a_plain_batch_does_not_join_a_transaction(case: CaseContext) -> None:
 
 @requirement("TXN-24")
 @versions(*BOTH)
+@one_broker
 def test_a_request_is_of_one_producer(case: CaseContext) -> None:
     """A transactional Produce request with batches of two producers is refused as a whole."""
     here, there = case.topic(partitions=2)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from runner.protocol.toolkit.case import BOTH, requirement, versions
+from runner.protocol.toolkit.case import BOTH, one_broker, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import result
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -146,6 +146,7 @@ def addition(case: CaseContext, producer: ScriptedProducer, at: TopicPartition) 
 
 @requirement("TXN-04")
 @versions(*BOTH)
+@one_broker
 def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> None:
     """While markers are written, InitProducerId gets CONCURRENT_TRANSACTIONS and changes nothing."""
     completion = SlowCompletion(case)
@@ -158,6 +159,7 @@ def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> 
 
 @requirement("TXN-13")
 @versions(*BOTH)
+@one_broker
 def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) -> None:
     """While markers are written, AddPartitionsToTxn gets CONCURRENT_TRANSACTIONS and changes nothing."""
     completion = SlowCompletion(case)
@@ -169,6 +171,7 @@ def test_no_partition_is_added_while_a_transaction_completes(case: CaseContext) 
 
 @requirement("TXN-17", "TXN-18", "TV2-05")
 @versions(*BOTH)
+@one_broker
 def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
     """While markers are written, EndTxn gets CONCURRENT_TRANSACTIONS, for a commit and for an abort."""
     completion = SlowCompletion(case)
@@ -187,6 +190,7 @@ def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
 
 @requirement("TXN-30")
 @versions(TransactionVersion.TV2)
+@one_broker
 def test_a_leader_waits_for_the_transaction_before(case: CaseContext) -> None:
     """The first batch of the next transaction is taken, or the leader waits itself and then refuses it as too early."""
     completion = SlowCompletion(case)

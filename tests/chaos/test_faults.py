@@ -25,6 +25,7 @@ from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBr
 from chaos.faults.pipelines import LOOK_EVERY_S as PIPELINE_LOOK_EVERY_S
 from chaos.faults.pipelines import OWN_AFTER_S, KillInstance, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
+from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.frames import Cut, FrameFilter, Respond
 from chaos.link_targets import BetweenBrokers, FromSite
@@ -127,11 +128,11 @@ def faults() -> set[type]:
 
 
 def test_every_fault_is_tried() -> None:
-    """All faults are tried here, except the futile one and the one that needs an answer.
+    """All faults are tried here, except the futile one, the one that needs an answer, and the one that does nothing.
 
-    `LateDuplicate` is tried on real links, with a broker that answers late requests.
+    `LateDuplicate` is tried on real links, with a broker that answers late requests. `WatchOthers` strikes nothing.
     """
-    tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate}
+    tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate, WatchOthers}
     assert tried == faults()
 
 

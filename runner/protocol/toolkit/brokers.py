@@ -63,14 +63,19 @@ def paused(case: CaseContext, broker: int) -> Iterator[None]:
 def isolated(case: CaseContext, broker: int) -> Iterator[None]:
     """Cut a broker off from all others, in both directions and on both planes; it runs on and can be asked."""
     links = case.cluster.links
-    if isinstance(links, NoLinks):
-        raise NotApplicableError("there are no links between the brokers, which could be cut")
+    require_links(case)
     own = [each for each in links.links() if broker == each.target or each.source == str(broker)]
     case.require("there are links between brokers, which can be cut", bool(own), True)
     with _away(
         case, f"isolation of broker {broker}", partial(links.cut, *own), f"healing of broker {broker}", links.heal
     ):
         yield
+
+
+def require_links(case: CaseContext) -> None:
+    """Leave the case out where no links are between the brokers. Raises NotApplicableError."""
+    if isinstance(case.cluster.links, NoLinks):
+        raise NotApplicableError("there are no links between the brokers, which could be cut")
 
 
 def whole(case: CaseContext) -> None:

@@ -28,6 +28,9 @@ shares = pytest.mark.shares
 alone = pytest.mark.alone
 #: `@needs(Needs(brokers=3))`: the cluster; without it one broker with the harness's settings.
 needs = pytest.mark.needs
+#: For cases that ask one broker for what several brokers share, such as the list of all transactions; or that write to
+#: several partitions in one request. They are not for a cluster of the user with several brokers.
+one_broker = pytest.mark.one_broker
 
 BOTH = (TransactionVersion.TV1, TransactionVersion.TV2)
 #: The level that a new cluster has finalized, on every release that can be formatted with a level (TV2-01). A case that

@@ -22,6 +22,9 @@ class ThreeBrokers:
 
     brokers = tuple(map(BrokerId, (1, 2, 3)))
 
+    def __init__(self, *, shows_its_inside: bool = True) -> None:
+        self.shows_its_inside = shows_its_inside
+
     def levels(self) -> dict[str, int]:
         return {"transaction.version": 2}
 
@@ -47,6 +50,18 @@ def test_a_case_that_needs_another_cluster_is_left_out(needs: Needs, said: str) 
     found = hindrance(needs, cluster)
     assert found.startswith(said)
     assert bool(found) == bool(said)
+
+
+def test_a_case_that_asks_one_broker_for_all_needs_a_cluster_of_one() -> None:
+    """Its claim would be false on a cluster whose brokers share the work."""
+    cluster: Any = ThreeBrokers()
+    assert hindrance(Needs(), cluster, one_broker=True) == "it needs a cluster of one broker"
+
+
+def test_a_principal_that_sees_no_internal_topic_performs_no_case() -> None:
+    """Many cases ask who coordinates; an answer that is refused says nothing about exactly-once."""
+    cluster: Any = ThreeBrokers(shows_its_inside=False)
+    assert hindrance(Needs(), cluster).startswith("it needs a principal that may describe the cluster")
 
 
 def test_requests_that_change_more_than_their_own_cannot_be_encoded() -> None:

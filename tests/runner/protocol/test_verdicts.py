@@ -40,7 +40,7 @@ from wire.transaction_versions import TransactionVersion
 
 def finish(plugin: RunPlugin, exitstatus: int = pytest.ExitCode.OK) -> tuple[int, str]:
     """The exit code of a protocol run, and its closing lines."""
-    option = SimpleNamespace(collectonly=False, list_scenarios=False, outline=False)
+    option = SimpleNamespace(collectonly=False, list_scenarios=False, outline=False, dry_run=False)
     session: Any = SimpleNamespace(exitstatus=exitstatus, config=SimpleNamespace(option=option))
     for _ in plugin.pytest_sessionfinish(session, exitstatus):
         pass

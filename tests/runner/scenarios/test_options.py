@@ -48,7 +48,10 @@ def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[s
         (["--client-name", "mine"], "--client-name names the client of --client-driver"),
         (["--client-driver", "./no-such-client"], "There is no program './no-such-client'"),
         (["--client-driver", "sh -c 'exit 3'"], "is no driver. The driver sh ended with exit code 3"),
-        (["--client-driver", "echo hello"], "is no driver. The driver echo wrote a line that is not an event: 'hello'"),
+        (
+            ["--client-driver", "sh -c 'echo hello; cat >&2'"],
+            "is no driver. The driver sh wrote a line that is not an event: 'hello'",
+        ),
         (["--client-driver", "true", "--client-name", "java"], "'java' is the name of a client of ours"),
         (["--client-driver", "true", "--client-name", "My Own"], "'My Own' cannot be the name of a client"),
         (["--client-driver", "true", "--client", "java"], "both name the client"),
