@@ -20,14 +20,15 @@ class OpenClients:
         self.abandoned = False
 
     @contextmanager
-    def opened(self, bootstrap: str, definitions: Definitions, access: Access) -> Iterator[Client]:
-        """A client of a cluster."""
+    def opened(self, bootstrap: str, definitions: Definitions, access: Access | None = None) -> Iterator[Client]:
+        """A client of a cluster, with TLS and SASL where its listener has them."""
+        way = access or Access()
         with Client(
             bootstrap,
             definitions,
             client_id="protocol",
-            ssl_context=access.ssl_context,
-            authentication=access.authentication,
+            ssl_context=way.ssl_context,
+            authentication=way.authentication,
         ) as client:
             with self._lock:
                 self._open.add(client)

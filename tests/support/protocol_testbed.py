@@ -67,6 +67,7 @@ def case_of(script: Script) -> ProtocolCase:
 def bare_runner(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> CaseRunner:
     """A case runner without clusters, for decisions before one starts."""
     runner = object.__new__(CaseRunner)
+    runner._prefix = ""
     runner.directory, runner.release, runner._runtime, runner._catalogue = directory, release, runtime, load()
     runner._clients = OpenClients()
     runner._java = SimpleNamespace()  # type: ignore[assignment]

@@ -54,6 +54,7 @@ def _claimed(steps: str, *, age_s: float, topic: str = "case-1", api: str = "End
             recording=case.recording, client=client, transaction_version=TransactionVersion.TV1
         )
         runner = object.__new__(CaseRunner)
+        runner._prefix = ""
         runner.release = "4.3.1"
         return judge(runner._performed(case_of(VIOLATED), performed, "", 0.2)).verdict
 
