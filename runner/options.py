@@ -128,13 +128,8 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         compared = _baseline(options.baseline)
     except UnfitBaselineError as error:
         raise pytest.UsageError(f"--baseline: {error}") from None
-    seed = random.SystemRandom().randrange(SEED_LIMIT) if options.seed is None else options.seed
-    if not 0 <= seed < SEED_LIMIT:
-        raise pytest.UsageError(f"--seed {seed} is outside 0 … {SEED_LIMIT - 1}")
+    seed = _seed(options.seed)
     started = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
-    directory = Path(options.run_dir).resolve() if options.run_dir else OUT / f"{started}-{label or seed}"
-    if directory.exists() and any(directory.iterdir()):
-        raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
     return RunConfig(
         release=release,
         runtime=_runtime(options.runtime, local=(upgrade or build) is not None, given=given is not None),
@@ -143,7 +138,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         own_name=client if options.client_driver else "",
         profile=Profile(options.profile),
         seed=seed,
-        directory=directory,
+        directory=_directory(options.run_dir, OUT / f"{started}-{label or seed}"),
         started=started,
         keep=options.keep,
         accepted=tuple(options.accept),
@@ -165,6 +160,22 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         upgrade_options=changes,
         given=given,
     )
+
+
+def _seed(option: int | None) -> int:
+    """The seed, drawn if none is given."""
+    seed = random.SystemRandom().randrange(SEED_LIMIT) if option is None else option
+    if not 0 <= seed < SEED_LIMIT:
+        raise pytest.UsageError(f"--seed {seed} is outside 0 … {SEED_LIMIT - 1}")
+    return seed
+
+
+def _directory(option: str | None, usual: Path) -> Path:
+    """The run directory: recorded evidence is never overwritten."""
+    directory = Path(option).resolve() if option else usual
+    if directory.exists() and any(directory.iterdir()):
+        raise pytest.UsageError(f"{directory} already holds files; --run-dir needs a new or empty directory")
+    return directory
 
 
 def _runtime(option: str, *, local: bool, given: bool) -> Runtime:

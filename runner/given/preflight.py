@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BROKERS_MIN = 3
 #: A cluster on the other side of the world answers in a second. A firewall that drops everything never does.
 _ANSWERS_WITHIN_S = 10.0
-#: What only evidence about coordinators and producers needs, with the loss where the cluster does not offer it.
+#: Transactions, and the two questions about coordinators and producers that the evidence is made of (KIP-98, KIP-664).
 NEEDED = (
     "InitProducerId",
     "AddPartitionsToTxn",

@@ -128,10 +128,7 @@ def faults() -> set[type]:
 
 
 def test_every_fault_is_tried() -> None:
-    """All faults are tried here, except the futile one, the one that needs an answer, and the one that does nothing.
-
-    `LateDuplicate` is tried on real links, with a broker that answers late requests. `WatchOthers` strikes nothing.
-    """
+    """All but the futile one, `LateDuplicate`, which needs real links, and `WatchOthers`, which strikes nothing."""
     tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate, WatchOthers}
     assert tried == faults()
 
