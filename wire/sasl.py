@@ -1,4 +1,6 @@
-"""Authenticates with SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), as Kafka carries them (KIP-43, KIP-84, KIP-152).
+"""Authenticates with SASL PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) and OAUTHBEARER (RFC 7628), as Kafka carries them.
+
+Sources: KIP-43, KIP-84, KIP-152, KIP-255.
 
 Names and passwords are sent as given. SASLprep (RFC 4013) is left out; it matters only for characters that have several
 forms. Secrets appear in no representation and no message.
@@ -11,6 +13,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wire.connection import Connection
@@ -73,6 +76,22 @@ class Scram:
         proof = bytes(key ^ sign for key, sign in zip(client_key, signature, strict=True))
         server_key = hmac.digest(salted, b"Server Key", hashing)
         return f"{closing},p={base64.b64encode(proof).decode()}", hmac.digest(server_key, agreed, hashing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """A token that an issuer signed; `token` gives one that is valid now, and may raise ConnectError."""
+
+    token: Callable[[], str] = field(repr=False)
+
+    def authenticate(self, connection: Connection, deadline: Deadline) -> None:
+        """Send one message; raises BrokerError when the broker refuses the token."""
+        _handshake(connection, "OAUTHBEARER", deadline)
+        refusal = _exchange(connection, f"n,,\1auth=Bearer {self.token()}\1\1".encode(), deadline)
+        if refusal:
+            # The broker says why, and refuses with an error code once the client has confirmed that it read this.
+            _exchange(connection, b"\1", deadline)
+            raise ProtocolError(f"{connection} refused a token and then went on: {refusal.decode(errors='replace')}")
 
 
 def _handshake(connection: Connection, mechanism: str, deadline: Deadline) -> None:

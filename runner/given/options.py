@@ -12,11 +12,18 @@ import pytest
 
 from fixtures.clusters.given.broker_commands import BrokerCommands, read_commands
 from fixtures.clusters.given.connection import ClusterConnection, read_connection
+from fixtures.workloads.write_budget import WriteBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULT_PREFIX = "onceproof-"
+#: The workloads of scenarios stay below this by themselves.
+DEFAULT_RECORDS_PER_S = 2_000
+#: With fewer a scenario cannot write the records that its verdict needs.
+RECORDS_PER_S_MIN = 300
+#: A whole run writes about a tenth of it.
+DEFAULT_MB = 1_000
 #: A window must be longer than the time in which clients start.
 WINDOW_MIN_S = 10.0
 #: The characters of a topic's name. Names of runs follow, at most 60 characters of the 249 that a name may have.
@@ -38,6 +45,9 @@ class GivenOptions:
     dry_run: bool = False
     windows: int = 0
     window_s: float = 0.0
+    budget: WriteBudget = field(
+        default_factory=lambda: WriteBudget(records_per_s=DEFAULT_RECORDS_PER_S, megabytes=DEFAULT_MB), compare=False
+    )
 
     @property
     def written(self) -> str:
@@ -46,7 +56,10 @@ class GivenOptions:
         prefix = f" --prefix {self.prefix}" if self.prefix != DEFAULT_PREFIX else ""
         faults = f" --faults {self.faults}" if self.faults else ""
         watched = f" --for {self.windows * self.window_s:g}s --window {self.window_s:g}s" if self.windows else ""
-        return f"--bootstrap {self.connection.bootstrap}{file}{faults}{prefix}{watched}"
+        rate, megabytes = self.budget.records_per_s, self.budget.megabytes
+        budget = "" if rate == DEFAULT_RECORDS_PER_S else f" --max-records-per-s {rate:g}"
+        budget += "" if megabytes == DEFAULT_MB else f" --max-mb {megabytes:g}"
+        return f"--bootstrap {self.connection.bootstrap}{file}{faults}{prefix}{watched}{budget}"
 
 
 def add_given_options(group: pytest.OptionGroup) -> None:
@@ -58,6 +71,15 @@ def add_given_options(group: pytest.OptionGroup) -> None:
     group.addoption("--faults", metavar="FILE", help="--bootstrap: your commands that crash, pause … a broker (TOML)")
     group.addoption(
         "--prefix", metavar="TEXT", help=f"--bootstrap: names of topics, groups and ids begin so ({DEFAULT_PREFIX})"
+    )
+    group.addoption(
+        "--max-mb", type=int, metavar="MB", help=f"--bootstrap: write at most so many megabytes ({DEFAULT_MB})"
+    )
+    group.addoption(
+        "--max-records-per-s",
+        type=int,
+        metavar="N",
+        help=f"--bootstrap: write at most so many records per second ({DEFAULT_RECORDS_PER_S})",
     )
     group.addoption(
         "--for", dest="watch_for", default="10m", metavar="TIME", help="tox -e watch: how long (90s, 30m, 2h)"
@@ -79,8 +101,8 @@ def given_options(options: Any, *, watches: bool, other_job: str) -> GivenOption
     if watches and not options.bootstrap:
         raise pytest.UsageError("`tox -e watch` needs --bootstrap, the cluster on which others act")
     if not options.bootstrap:
-        for name in ("client_properties", "faults", "prefix", "dry_run"):
-            if getattr(options, name):
+        for name in ("client_properties", "faults", "prefix", "dry_run", "max_mb", "max_records_per_s"):
+            if getattr(options, name) not in (None, "", False):
                 raise pytest.UsageError(f"--{name.replace('_', '-')} needs --bootstrap, the cluster that it is about")
         return None
     if objection := next(_objections(options, other_job), ""):
@@ -97,8 +119,22 @@ def given_options(options: Any, *, watches: bool, other_job: str) -> GivenOption
         commands=read_commands(faults),
         faults=faults,
         dry_run=options.dry_run,
+        budget=_budget(options),
         **(_windows(options) if watches else {}),
     )
+
+
+def _budget(options: Any) -> WriteBudget:
+    """The writes that are allowed. Raises pytest.UsageError."""
+    megabytes = DEFAULT_MB if options.max_mb is None else options.max_mb
+    rate = DEFAULT_RECORDS_PER_S if options.max_records_per_s is None else options.max_records_per_s
+    if megabytes < 1:
+        raise pytest.UsageError("--max-mb must be 1 or more")
+    if rate < RECORDS_PER_S_MIN:
+        raise pytest.UsageError(
+            f"--max-records-per-s must be {RECORDS_PER_S_MIN} or more: with fewer no verdict is reached"
+        )
+    return WriteBudget(records_per_s=rate, megabytes=megabytes)
 
 
 def _windows(options: Any) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Looks at a cluster of the user before anything is created there, and changes nothing.
 
-It reaches each advertised listener, reads API versions and feature levels, and asks for permissions in ways that leave no
-trace: CreateTopics with `ValidateOnly` (KIP-4), FindCoordinator for an id and a group of our prefix (KIP-98, KIP-447), and
-Metadata of a topic that does not exist, with `AllowAutoTopicCreation` off. What is missing is printed as the commands of
-`kafka-acls.sh` that would grant it.
+It reaches each advertised listener, reads API versions, feature levels and quotas, and asks for permissions in ways that
+leave no trace: CreateTopics with `ValidateOnly` (KIP-4), FindCoordinator for an id and a group of our prefix (KIP-98,
+KIP-447), and Metadata of a topic that does not exist, with `AllowAutoTopicCreation` off. What is missing is printed as the
+commands of `kafka-acls.sh` that would grant it.
 
 A topic that does not exist has no ACLs of its own, so reading and writing under the prefix is tried for the first time
 by the run itself. The ACLs for that are among the commands whenever one is missing, because they are needed as well.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar
 from fixtures.errors import EnvironmentProblemError, UsageError
 from runner.given.options import GivenOptions
+from runner.given.quotas import quotas
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, WireError
@@ -85,6 +86,8 @@ def preflight(given: GivenOptions, files: ReleaseFiles, *, say: Callable[[str], 
                 " a scenario needs: its topics have three replicas."
             )
         _require_rights(client, given)
+        for line in quotas(client, given.connection.principal.removeprefix("User:")):
+            say(f"cluster: {line}")
 
 
 def _reach(client: Client, given: GivenOptions) -> Metadata:

@@ -21,7 +21,9 @@ from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster
+from fixtures.errors import EnvironmentProblemError
 from fixtures.waiting import await_until
+from fixtures.workloads.write_budget import WriteBudget
 from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
 from runner.scenarios.scenario_run import ScenarioRun
 from verification.sources.access import Access
@@ -61,8 +63,9 @@ class GivenScenarioRun(ScenarioRun):
     """One scenario being run on a cluster of the user."""
 
     def set_up(self) -> None:
-        """As any run; then open links if the scenario needs them."""
+        """As any run; then open links if the scenario needs them. Raises EnvironmentProblemError without a budget."""
         self._links = ExitStack()
+        self.require_working()
         super().set_up()
         self._given.watch(topic.name for topic in self.topics())
         linked = any(isinstance(step.fault, OF_SITES) for step in self.scenario.schedule)
@@ -71,6 +74,22 @@ class GivenScenarioRun(ScenarioRun):
     def access(self) -> Access | None:
         """TLS and SASL by the settings of the user."""
         return self._given.connection.access()
+
+    @property
+    def budget(self) -> WriteBudget:
+        """One for the whole run."""
+        assert self.lane.config.given is not None
+        return self.lane.config.given.budget
+
+    def require_working(self) -> None:
+        """As any run; also raise EnvironmentProblemError when the budget is spent."""
+        if self._workload is not None:
+            super().require_working()
+        if self.budget.spent:
+            raise EnvironmentProblemError(
+                f"The run has written the {self.budget.megabytes:g} MB that --max-mb allows.",
+                hint="Allow more, or choose less with -k.",
+            )
 
     def client_settings(self, client: str) -> Mapping[str, str]:
         """The settings of the user, by the names that the library knows."""

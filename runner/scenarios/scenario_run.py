@@ -31,6 +31,7 @@ from fixtures.recording.transaction_log_reader import TransactionLogReader
 from fixtures.workloads import PipelineWorkload, names, topics
 from fixtures.workloads.running import RunningWorkload
 from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
+from fixtures.workloads.write_budget import WriteBudget
 from runner.scenarios import description
 from runner.scenarios.pipeline_drain import PipelineDrain
 from verification.evidence import transaction_log_file
@@ -154,6 +155,7 @@ class ScenarioRun:
             release=(config.release if config.upgrade is None else config.upgrade.source).version,
             prefix=config.prefix,
             settings=self.client_settings,
+            budget=self.budget,
         )
         self.arena = Arena(
             cluster=self.cluster,
@@ -328,6 +330,11 @@ class ScenarioRun:
 
     def access(self) -> Access | None:
         """TLS and SASL of the witness listener; a cluster of ours has none there."""
+        return None
+
+    @property
+    def budget(self) -> WriteBudget | None:
+        """The writes that the cluster may be burdened with; None on a cluster of ours."""
         return None
 
     def client_settings(self, client: str) -> Mapping[str, str]:

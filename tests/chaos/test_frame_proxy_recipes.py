@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from chaos.cluster import Site
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.network.security import USERS
+from fixtures.clusters.spec import SecuredListener
 from tests.support.paths import ROOT
 from tests.support.real_cluster import SINGLE_BROKER, launcher
 from tests.support.servers.frame_proxy import Proxy, frame_proxy
@@ -31,7 +32,7 @@ RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```sh\n(.+?)\n```", PAGE.split("## R
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, secured=True)) as started:
+    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, secured=SecuredListener())) as started:
         yield started
 
 

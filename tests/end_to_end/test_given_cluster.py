@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import sys
@@ -13,20 +12,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster
-from fixtures.clusters.spec import ClusterSpec
+from fixtures.clusters.spec import ClusterSpec, SecuredListener
 from tests.support.cluster_client import PATIENCE_S, new_topic
+from tests.support.clusters.owned import grant, kept_texts, login, secret, written
 from tests.support.real_cluster import RELEASE, launcher
 from tests.support.whole_commands import Command, Ended, python
 
@@ -35,19 +28,12 @@ pytestmark = pytest.mark.cluster
 Run = Callable[..., Ended]
 #: Two scenarios of half a minute; a loaded machine takes several times that.
 RUN_WITHIN_S = 600.0
-PREFIX = "onceproof-"
-#: The rights that the preflight asks for.
-RIGHTS = {
-    ResourceType.TOPIC: ("CREATE", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE"),
-    ResourceType.TRANSACTIONAL_ID: ("DESCRIBE", "WRITE"),
-    ResourceType.GROUP: ("DELETE", "DESCRIBE", "READ"),
-}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster with a listener behind TLS and SASL; a topic and a group of another team are on it."""
-    with launcher(tmp_path_factory)(ClusterSpec(release=RELEASE, secured=True)) as started:
+    with launcher(tmp_path_factory)(ClusterSpec(release=RELEASE, secured=SecuredListener())) as started:
         new_topic(started, "billing")
         plain = {"bootstrap.servers": started.witness_bootstrap}
         producer = Producer(plain | {"transactional.id": "billing-1"})
@@ -64,44 +50,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def granted(cluster: LocalCluster) -> LocalCluster:
     """The same, where the owner has all rights on the prefix."""
-    acls = [
-        AclBinding(
-            kind,
-            PREFIX,
-            ResourcePatternType.PREFIXED,
-            "User:owner",
-            "*",
-            AclOperation[right],
-            AclPermissionType.ALLOW,
-        )
-        for kind, rights in RIGHTS.items()
-        for right in rights
-    ]
-    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
-    for done in admin.create_acls(acls).values():
-        done.result(PATIENCE_S)
+    grant(cluster)
     return cluster
 
 
 def properties(cluster: LocalCluster, file: Path, *, password: str = "", **changed: str) -> Path:
     """A file as for `kafka-topics.sh --command-config`."""
-    assert cluster.security is not None
-    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-    given = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.jaas.config": f'{login} \\\n  username="owner" password="{password or secret(cluster)}";',
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(cluster.security.certificate),
-    }
-    given |= {name.replace("_", "."): value for name, value in changed.items()}
-    file.write_text("# ours\n" + "".join(f"{name}={value}\n" for name, value in given.items()), encoding="utf-8")
-    return file
-
-
-def secret(cluster: LocalCluster) -> str:
-    assert cluster.security is not None
-    return cluster.security.passwords["owner"]
+    given = login(cluster, password=password) | {name.replace("_", "."): value for name, value in changed.items()}
+    return written(file, given)
 
 
 def everything(cluster: LocalCluster) -> dict[str, object]:
@@ -156,7 +112,7 @@ def test_a_run_behind_tls_and_sasl_leaves_the_cluster_as_it_was(
     assert [each["convicted"] for each in results["controls"]] == [True]
     assert "--faults has no command to crash a broker: crash (SIGKILL) of the active controller" in ended.output
     assert everything(granted) == before
-    assert not [each for each in texts(run) if secret(granted) in each]
+    assert not [each for each in kept_texts(run) if secret(granted) in each]
     assert secret(granted) not in ended.output
     ended.left_nothing()
 
@@ -240,15 +196,6 @@ class Operator:
         self._server.server_close()
 
 
-def texts(directory: Path) -> Iterator[str]:
-    """Every file below a directory, unpacked."""
-    for each in directory.rglob("*"):
-        if each.is_file():
-            content = each.read_bytes()
-            unpacked = gzip.decompress(content) if each.suffix == ".gz" else content
-            yield unpacked.decode("utf-8", errors="replace")
-
-
 def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
@@ -277,7 +224,7 @@ def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
         ({"password": "wrong"}, 5, "refuses this client: SASL with"),
         ({"security_protocol": "SASL_PLAINTEXT"}, 5, "does not speak Kafka's protocol here"),
         ({"sasl_mechanism": "GSSAPI"}, 4, "sasl.mechanism=GSSAPI is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
-        ({"ssl_truststore_location": "/nowhere"}, 4, "ssl.truststore is no PEM file that can be read"),
+        ({"ssl_truststore_location": "/nowhere"}, 4, "ssl.truststore.location=/nowhere cannot be read"),
     ],
 )
 def test_a_cluster_that_cannot_be_used_is_named_in_a_sentence(

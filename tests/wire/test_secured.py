@@ -26,8 +26,8 @@ from chaos.cluster import Site
 from fixtures.clusters.errors import ClusterSpecError
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.locks.releases import clients_jar, default_release, fetch_release
-from fixtures.clusters.network.security import SCRAM, USERS, Security
-from fixtures.clusters.spec import SITES_MAX, ClusterSpec
+from fixtures.clusters.network.security import USERS, Security
+from fixtures.clusters.spec import SCRAM, SITES_MAX, ClusterSpec, SecuredListener
 from fixtures.waiting import await_until
 from tests.support.real_cluster import RELEASE, SINGLE_BROKER, launcher
 from tests.support.wire_definitions import definitions
@@ -47,7 +47,7 @@ MECHANISMS = ("PLAIN", *SCRAM)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, secured=True)) as started:
+    with launcher(tmp_path_factory)(replace(SINGLE_BROKER, secured=SecuredListener())) as started:
         yield started
 
 
@@ -182,9 +182,9 @@ def allow(cluster: LocalCluster, user: str, topic: str) -> None:
 
 def test_secrets_are_in_no_representation(tmp_path: Path) -> None:
     """A printed listener shows no password."""
-    security = Security.of(tmp_path, "127.0.0.1:1", scram=True)
+    security = Security.of(tmp_path, "127.0.0.1:1", SecuredListener(), scram=True)
     shown = repr(security)
-    assert not any(secret in shown for secret in (*security.passwords.values(), security.store_password))
+    assert not any(secret in shown for secret in security.passwords.values())
 
 
 def test_a_secured_listener_takes_the_place_of_a_site() -> None:
@@ -192,4 +192,4 @@ def test_a_secured_listener_takes_the_place_of_a_site() -> None:
     sites = tuple(Site(f"site{number}") for number in range(SITES_MAX))
     ClusterSpec(release=RELEASE, sites=sites)
     with pytest.raises(ClusterSpecError, match="secured"):
-        ClusterSpec(release=RELEASE, sites=sites, secured=True)
+        ClusterSpec(release=RELEASE, sites=sites, secured=SecuredListener())

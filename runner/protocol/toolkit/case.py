@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from chaos.cluster import Site
-from fixtures.clusters.spec import ClusterSpec
+from fixtures.clusters.spec import ClusterSpec, SecuredListener
 from wire.transaction_versions import TransactionVersion
 
 #: `@requirement("TXN-17")` above a case: the rows of the catalogue that it decides.
@@ -65,7 +65,7 @@ class Needs:
             min_in_sync=self.min_in_sync,
             sites=(Site("app"),),
             broker_settings=self.settings,
-            secured=self.secured,
+            secured=SecuredListener() if self.secured else None,
             releases=self.releases,
             feature_levels={} if self._formatted is None else {"transaction.version": self._formatted},
         )

@@ -1,0 +1,134 @@
+"""Each way into a secured cluster of three brokers that was started by other means, with ACLs on.
+
+In each a whole run has the smoke scenario, with both clients, and a protocol case; the secrets are nowhere in its files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+from cryptography.x509 import load_pem_x509_certificates
+
+from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.spec import OAUTHBEARER, PLAIN, SCRAM, ClusterSpec, SecuredListener
+from tests.support.clusters.owned import grant, kept_texts, login, secret, security_of, written
+from tests.support.real_cluster import RELEASE, launcher
+from tests.support.servers.token_issuer import issuing
+from tests.support.whole_commands import Command, Ended, python
+
+pytestmark = pytest.mark.cluster
+
+#: A run has two scenarios of half a minute; a loaded machine takes several times that.
+RUN_WITHIN_S = 600.0
+CASE = "idempotence-the-last-five-batches-are-recognised"
+STORE_PASSWORD = "opens a store"
+EVERY = SecuredListener(mechanisms=(PLAIN, *SCRAM, OAUTHBEARER))
+MODES = [
+    *((EVERY, each) for each in EVERY.mechanisms),
+    (SecuredListener(protocol="SASL_PLAINTEXT"), SCRAM[0]),
+    *((SecuredListener(protocol="SSL", mechanisms=()), kind) for kind in ("PEM", "PKCS12")),
+]
+CLUSTERS: dict[SecuredListener, LocalCluster] = {}
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[SecuredListener], LocalCluster]]:
+    """Starts the cluster of a listener, and ends the one before."""
+    with ExitStack() as running:
+
+        def start(listener: SecuredListener) -> LocalCluster:
+            if listener not in CLUSTERS:
+                running.close()
+                CLUSTERS.clear()
+                CLUSTERS[listener] = running.enter_context(
+                    launcher(tmp_path_factory)(ClusterSpec(release=RELEASE, secured=listener))
+                )
+                grant(CLUSTERS[listener], inside=True)
+            return CLUSTERS[listener]
+
+        yield start
+
+
+@pytest.fixture
+def entered(
+    started: Callable[[SecuredListener], LocalCluster], request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[LocalCluster, dict[str, str]]]:
+    """The cluster of a mode, and the settings of its owner."""
+    listener, how = request.param
+    cluster = started(listener)
+    given = login(cluster, how)
+    with ExitStack() as open_issuer:
+        if how == OAUTHBEARER:
+            tokens = issuing(security_of(cluster).issuer, {"owner": secret(cluster)})
+            given["sasl.oauthbearer.token.endpoint.url"] = open_issuer.enter_context(tokens)
+        if how == "PEM":
+            given |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(security_of(cluster).owner)}
+        if how == "PKCS12":
+            given |= {"ssl.keystore.location": str(_store(cluster, tmp_path)), "ssl.keystore.password": STORE_PASSWORD}
+        yield cluster, given
+
+
+def _store(cluster: LocalCluster, directory: Path) -> Path:
+    content = security_of(cluster).owner.read_bytes()
+    lock = BestAvailableEncryption(STORE_PASSWORD.encode())
+    (certificate,) = load_pem_x509_certificates(content)
+    key = load_pem_private_key(content, None)
+    store = pkcs12.serialize_key_and_certificates(b"owner", key, certificate, None, lock)  # type: ignore[arg-type]
+    (directory / "owner.p12").write_bytes(store)
+    return directory / "owner.p12"
+
+
+def run(cluster: LocalCluster, given: dict[str, str], place: Path, *more: str) -> Ended:
+    """A whole run on the cluster; its directory is `run` in the place."""
+    file = written(place / "client.properties", given)
+    where = ("--bootstrap", security_of(cluster).bootstrap, "--client-properties", str(file), "--kafka", RELEASE)
+    (place / "started").mkdir()
+    command = Command(place / "started", python("pytest", "suites", *where, "--run-dir", str(place / "run"), *more), {})
+    try:
+        return command.end(within_s=RUN_WITHIN_S)
+    finally:
+        command.close()
+
+
+def named(mode: Any) -> str:
+    listener, how = mode
+    return f"{listener.protocol}-{how}"
+
+
+@pytest.mark.parametrize("entered", MODES, indirect=True, ids=named)
+def test_the_preflight_finds_its_way_in(entered: tuple[LocalCluster, dict[str, str]], tmp_path: Path) -> None:
+    """All rights are there, so it lists what can be run and ends well."""
+    ended = run(*entered, tmp_path, "--dry-run")
+    assert ended.code == 0, ended.output
+    assert "cluster: 3 brokers" in ended.output
+    assert "no quota holds for this principal" in ended.output
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("entered", MODES, indirect=True, ids=named)
+def test_clients_of_both_libraries_and_scripted_requests_work(
+    entered: tuple[LocalCluster, dict[str, str]], tmp_path: Path
+) -> None:
+    """The scenario and the case pass; no password, token or key is kept."""
+    cluster, given = entered
+    for client in ("confluent", "java"):
+        place = tmp_path / client
+        place.mkdir()
+        ended = run(cluster, given, place, "--client", client, "-k", "without_faults or last_five", "--seed", "1")
+        assert ended.code == 0, ended.output
+        results = json.loads((place / "run" / "results.json").read_text(encoding="utf-8"))
+        assert [each["verdict"] for each in results["scenarios"]] == ["PASS"]
+        assert {each["id"]: each["verdict"] for each in results["cases"]}[CASE] == "PASS"
+        kept = "".join(kept_texts(place / "run")) + ended.output
+        assert secret(cluster) not in kept
+        assert STORE_PASSWORD not in kept
+        assert "PRIVATE KEY" not in kept
+        assert "eyJhbGci" not in kept, "the beginning of every token"
+        ended.left_nothing()
