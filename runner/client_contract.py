@@ -12,42 +12,26 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from fixtures.clients.abilities import Abilities, ask
 from fixtures.clients.contract.reading_rules import RULES as READING_RULES
-from fixtures.clients.contract.rule import PARTITIONS, ContractBench, ContractRule
+from fixtures.clients.contract.rule import ContractBench, ContractRule
 from fixtures.clients.contract.writing_rules import RULES as WRITING_RULES
 from fixtures.clients.errors import ClientError
 from fixtures.clients.own_driver import command_of
 from fixtures.clients.registry import READER, client_kind
-from fixtures.clusters.local.runtime import LocalRuntime
-from fixtures.clusters.locks.releases import Release, default_release, fetch_release, parse_release
-from fixtures.clusters.spec import ClusterSpec
-from fixtures.downloads.progress import Downloads
+from fixtures.clusters.locks.releases import Release, default_release, parse_release
 from fixtures.errors import OnceproofError
-from fixtures.machine import check_machine
-from fixtures.tools.java import find_java
 from runner.config import OUT
+from runner.one_broker import one_broker, say, topics_on
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 
 PROGRAM = "python -m runner.client_contract"
 RULES = (*WRITING_RULES, *READING_RULES)
-#: A topic of one broker is made within a second; a busy machine takes some.
-CREATED_WITHIN_S = 30.0
 KEPT, BROKEN, NOT_APPLICABLE = "kept", "BROKEN", "not applicable"
-
-
-def say(text: str) -> None:
-    """Print a line at once."""
-    print(text, flush=True)  # noqa: T201 - the voice of a command
 
 
 def try_rules(bench: ContractBench, rules: Sequence[ContractRule]) -> list[ContractRule]:
@@ -71,32 +55,16 @@ def try_rules(bench: ContractBench, rules: Sequence[ContractRule]) -> list[Contr
     return broken
 
 
-def _create(bootstrap: str, names: list[str]) -> None:
-    """Make topics. Raises ClientError where the cluster does not."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for name, created in admin.create_topics([NewTopic(each, PARTITIONS, 1) for each in names]).items():
-        try:
-            created.result(CREATED_WITHIN_S)
-        except KafkaException as error:
-            raise ClientError(f"The topic {name} was not created: {error}.") from error
-
-
 def try_on_a_cluster(
     command: Sequence[str], abilities: Abilities, release: Release, directory: Path, keyword: str
 ) -> int:
     """Start a cluster of one broker and try the rules on it. Raises the errors of the environment."""
     rules = [rule for rule in RULES if keyword in rule.name]
-    check_machine(evidence=directory)
-    downloads = Downloads()
-    java = find_java(downloads=downloads)
-    brokers = LocalRuntime.prepare(fetch_release(release, downloads=downloads), java, downloads=downloads)
-    spec = replace(ClusterSpec.of_one_broker(release.version), partitions=PARTITIONS)
-    with brokers.launch(spec, directory / "cluster", keep_data=False) as cluster:
-        say(f"cluster: one broker of Kafka {release.version}")
+    with one_broker(release, directory) as cluster:
         bench = ContractBench(
             command=command,
             bootstrap=cluster.witness_bootstrap,
-            create=partial(_create, cluster.witness_bootstrap),
+            create=topics_on(cluster.witness_bootstrap),
             directory=directory / "clients",
             reader=client_kind(READER).command(release.version),
             abilities=abilities,

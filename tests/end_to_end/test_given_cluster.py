@@ -196,6 +196,7 @@ class Operator:
         self._server.server_close()
 
 
+@pytest.mark.deep
 def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:

@@ -227,7 +227,7 @@ def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
 def test_while_clients_work(start: Start, tmp_path: Path, by: signal.Signals) -> None:
     """Clients and brokers are ended and the history is sealed."""
     run = Evidence(tmp_path / "run")
@@ -239,6 +239,7 @@ def test_while_clients_work(start: Start, tmp_path: Path, by: signal.Signals) ->
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_all_lanes_while_clients_work(start: Start, tmp_path: Path) -> None:
     """One Ctrl-C ends two scenarios and a protocol case at a time: both histories are sealed, and nothing is left."""
     run = Evidence(tmp_path / "run")
@@ -278,6 +279,7 @@ def test_containers_while_clients_work(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_while_capturing(start: Start, tmp_path: Path) -> None:
     """The history is whole; the scenario is not judged on half a capture."""
     run = Evidence(tmp_path / "run")
@@ -290,6 +292,7 @@ def test_while_capturing(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_while_judging(start: Start, tmp_path: Path) -> None:
     """The judgement in flight is finished and kept, and the run still counts as interrupted."""
     run = Evidence(tmp_path / "run")

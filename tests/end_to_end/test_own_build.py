@@ -124,6 +124,7 @@ def test_a_build_with_one_class_replaced_is_detected_by_name(tmp_path: Path, for
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_an_unchanged_copy_passes(tmp_path: Path, clean: Path) -> None:
     """The same case passes, also without a class archive; the copy still has a name of its own."""
     ended = protocol(tmp_path, clean, "--no-class-archive")
@@ -133,7 +134,7 @@ def test_an_unchanged_copy_passes(tmp_path: Path, clean: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("options", [(), ("--no-class-archive",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("--no-class-archive",), marks=pytest.mark.deep)])
 def test_a_build_that_does_not_start_is_one_sentence_with_its_log(
     tmp_path: Path, clean: Path, options: tuple[str, ...]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.deep]
 
 #: Two scenarios, one of which does not apply, with the start of Spark: at a load of 30 it took three minutes.
 WITHIN_S = 600.0

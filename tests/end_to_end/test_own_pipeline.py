@@ -76,6 +76,7 @@ def test_an_output_that_names_no_input_is_a_phantom(run: Run, tmp_path: Path) ->
     ended.left_nothing()
 
 
+@pytest.mark.deep
 def test_a_pipeline_in_go_is_killed_twice_and_passes(run: Run, tmp_path: Path) -> None:
     """A third language, and a client that no other part of this suite uses; built on first use."""
     passed(run(manifest=GO_COPIER / "pipeline.toml"), tmp_path)

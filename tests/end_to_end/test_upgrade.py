@@ -80,6 +80,7 @@ def test_a_cluster_is_kept_after_a_roll_that_no_client_met(start: Start, tmp_pat
     assert list((tmp_path / "run").glob("clusters/*/*/data/*")), "the user asked to keep the data"
 
 
+@pytest.mark.deep
 def test_a_roll_that_is_interrupted_leaves_nothing_but_evidence(start: Start, tmp_path: Path) -> None:
     """The node is down at that moment. No process and no data are left, and the judge says what the evidence lacks.
 

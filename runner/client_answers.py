@@ -1,0 +1,207 @@
+"""`tox -e client-answers -- --client franz-go`: how a client treats each answer that a broker may give.
+
+One broker is started, with a frame proxy in front of it. For each request of a transaction, and each error code with which
+a broker may answer it, a driver of the client gets that answer once (`fixtures/clients/answers`). A line per answer says
+how the client treated it, and whether what it said about its transactions is in the log.
+
+Results are kept as one JSON line per client and library version, and `docs/generated/client-answers.md` is rendered from
+those lines.
+
+Exit code 0: every answer was treated as the protocol says; 1: one was not, or the client said something untrue; 4: there is
+no such client or answer; 5: the cluster cannot be started.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chaos.frames import FrameLinks
+from chaos.frames.proxy.cluster_listeners import ClusterListeners
+from chaos.frames.proxy.frame_log import FrameLog
+from chaos.routes import Endpoint
+from fixtures.clients.abilities import ask
+from fixtures.clients.answers.table import TriedAnswer, answers
+from fixtures.clients.answers.trial import Trial, perform
+from fixtures.clients.contract.rule import ContractBench
+from fixtures.clients.own_driver import own_client
+from fixtures.clients.registry import READER, ClientKind, client_kind
+from fixtures.clusters.locks.releases import Release, clients_jar, default_release, fetch_release, parse_release
+from fixtures.errors import OnceproofError
+from runner.config import OUT, ROOT
+from runner.one_broker import one_broker, say, topics_on
+from runner.resumable_matrix import markdown_table, stored_lines
+from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
+from verification.vocabulary.verdict import ExitCode
+from wire.messages import Definitions
+
+PROGRAM = "python -m runner.client_answers"
+#: Both are kept in the repository, so that clients can be tried one at a time.
+LINES = ROOT / "docs" / "generated" / "client-answers.jsonl"
+PAGE = ROOT / "docs" / "generated" / "client-answers.md"
+#: The words of the page for a trial without a treatment.
+NOT_ASKED, NO_END = "not sent", "no end"
+
+
+@contextmanager
+def _proxied(bootstrap: str, release: Release, log: Path) -> Iterator[tuple[str, FrameLinks]]:
+    """A frame proxy in front of the broker: its address, and its links."""
+    host, _, port = bootstrap.rpartition(":")
+    broker = Endpoint(host=host, port=int(port))
+    definitions = Definitions.load(clients_jar(fetch_release(release)))
+    with log.open("w", encoding="utf-8") as out:
+        listeners = ClusterListeners(
+            definitions, Endpoint(host="127.0.0.1", port=0), broker, FrameLog(out, every_frame=False)
+        )
+        with closing(listeners.links):
+            listeners.start()
+            at = listeners.open([broker])[broker]
+            yield f"{at.host}:{at.port}", listeners.links
+
+
+def try_client(client: ClientKind, release: Release, directory: Path, chosen: Sequence[TriedAnswer]) -> dict[str, Any]:
+    """Try the answers on a client; its line. Raises the errors of the environment."""
+    command = client.command(release.version)
+    abilities = ask(command, directory / "clients")
+    say(f"client: {abilities.library}")
+    trials: list[Trial] = []
+    with (
+        one_broker(release, directory) as cluster,
+        _proxied(cluster.witness_bootstrap, release, directory / "proxy.log") as (through, links),
+    ):
+        for answer in chosen:
+            if answer.role not in abilities.roles:
+                trials.append(Trial(answer=answer, problem=f"it has no role {answer.role}"))
+                continue
+            bench = ContractBench(
+                command=command,
+                bootstrap=cluster.witness_bootstrap,
+                create=topics_on(cluster.witness_bootstrap),
+                directory=directory / "clients",
+                reader=client_kind(READER).command(release.version),
+                abilities=abilities,
+            )
+            trials.append(perform(bench, links, answer, through=through))
+            say(_line(trials[-1]))
+    return {
+        "client": client.name,
+        "library": abilities.library,
+        "release": release.version,
+        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "trials": [_stored(each) for each in trials],
+    }
+
+
+def _line(trial: Trial) -> str:
+    mark = "as expected" if trial.as_expected else "DIFFERS"
+    expected = "" if trial.as_expected else f" (expected {' or '.join(trial.answer.expected)})"
+    notes = "; ".join(filter(None, (trial.said, trial.problem, *trial.untrue)))
+    return f"{mark if trial.asked else NOT_ASKED:12} {trial.answer.key:55} {_word(trial):10}{expected} {notes}".rstrip()
+
+
+def _word(trial: Trial) -> str:
+    if not trial.asked:
+        return NOT_ASKED
+    return trial.treatment.value if trial.treatment else NO_END
+
+
+def _stored(trial: Trial) -> dict[str, Any]:
+    return {
+        "answer": trial.answer.key,
+        "expected": [each.value for each in trial.answer.expected],
+        "treated": _word(trial),
+        "as_expected": trial.as_expected,
+        "said": trial.said,
+        "problem": trial.problem,
+        "untrue": trial.untrue,
+    }
+
+
+def render(lines: Sequence[dict[str, Any]]) -> None:
+    """Write the page: a column per client."""
+    lines = sorted(lines, key=lambda line: str(line["client"]))
+    by_client = [{each["answer"]: each for each in line["trials"]} for line in lines]
+    rows = [
+        [
+            answer.api,
+            answer.name,
+            " or ".join(answer.expected),
+            *(_cell(trials.get(answer.key)) for trials in by_client),
+        ]
+        for answer in answers()
+    ]
+    heads = [f"{line['library']} ({line['release']}, {line['date']})" for line in lines]
+    untrue = [
+        f"- **{line['library']}**, {each['answer']}: {'; '.join(each['untrue'])}"
+        for line in lines
+        for each in line["trials"]
+        if each["untrue"]
+    ]
+    atomic_write(
+        PAGE,
+        "# Answers and clients\n\n"
+        "Written by `tox -e client-answers`. Each client got each answer once, in place of its broker's, while it wrote a\n"
+        "transaction. *retriable*: it asked again, and the application noticed nothing. *abortable*: the transaction\n"
+        "failed, and the same producer went on. *fatal*: only a successor went on. *not sent*: the client sends no such\n"
+        "request. **Bold** is another treatment than expected. [Clients](../clients.md) explains the findings.\n\n"
+        + "\n".join(markdown_table(["request", "answer", "expected", *heads], rows))
+        + "\n## Said, and not true\n\n"
+        + ("\n".join(untrue) or "Nothing.")
+        + "\n",
+    )
+
+
+def _cell(trial: dict[str, Any] | None) -> str:
+    if trial is None:
+        return ""
+    word = str(trial["treated"])
+    return word if trial["as_expected"] else f"**{word}**"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try the answers on each client; exit code 0, 1, 4 or 5."""
+    parser = Parser(prog=PROGRAM, description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--client", action="append", metavar="NAME", help="a client, or NAME@VERSION; may be repeated")
+    parser.add_argument("--client-driver", metavar="COMMAND", help="a driver of your own, by its command line")
+    parser.add_argument("--kafka", metavar="VERSION", help="release of the broker (default: the newest supported)")
+    parser.add_argument("-k", dest="keyword", default="", metavar="TEXT", help="only answers whose names contain this")
+    parser.add_argument("--render-only", action="store_true", help="try nothing; rebuild the page from stored results")
+    options = parser.parse_args(arguments)
+    store = stored_lines(LINES, key=lambda line: str(line["library"]), show=render)
+    if options.render_only:
+        store.save()
+        return int(ExitCode.CONFORMANT)
+    chosen = [each for each in answers() if options.keyword.lower() in each.key.lower()]
+    if not chosen:
+        parser.error(f"-k {options.keyword} names no answer; an example is {answers()[0].key}")
+    try:
+        release = parse_release(options.kafka) if options.kafka else default_release()
+        own = [own_client(options.client_driver, "", started=False)] if options.client_driver else []
+        clients = own + [client_kind(each) for each in options.client or ([] if own else ["confluent", "java"])]
+    except OnceproofError as error:
+        parser.error(str(error))
+    differs = False
+    for client in clients:
+        directory = OUT / f"client-answers-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}" / client.name
+        directory.mkdir(parents=True)
+        try:
+            line = try_client(client, release, directory, chosen)
+        except OnceproofError as error:
+            print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+            return int(error.exit_code)
+        if len(chosen) == len(answers()):
+            store.put(line)
+        wrong = [each for each in line["trials"] if not each["as_expected"]]
+        say(f"{len(line['trials'])} answers, {len(wrong)} treated in another way than expected; logs: {directory}")
+        differs |= bool(wrong)
+    return int(ExitCode.VIOLATION if differs else ExitCode.CONFORMANT)
+
+
+if __name__ == "__main__":
+    end_with(main, program=PROGRAM, kept="results of the clients that were finished are kept")

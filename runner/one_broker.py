@@ -1,0 +1,56 @@
+"""A cluster of one broker for commands that try a client: it is started, and ends with the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from fixtures.clients.contract.rule import PARTITIONS
+from fixtures.clients.errors import ClientError
+from fixtures.clusters.local.runtime import LocalRuntime
+from fixtures.clusters.locks.releases import Release, fetch_release
+from fixtures.clusters.runtime import RunningCluster
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.downloads.progress import Downloads
+from fixtures.machine import check_machine
+from fixtures.tools.java import find_java
+
+#: A topic of one broker is made within a second; a busy machine takes some.
+CREATED_WITHIN_S = 30.0
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)  # noqa: T201 - the voice of a command
+
+
+@contextmanager
+def one_broker(release: Release, directory: Path) -> Iterator[RunningCluster]:
+    """A broker of a release, with its files in `directory`. Raises the errors of the environment."""
+    check_machine(evidence=directory)
+    downloads = Downloads()
+    java = find_java(downloads=downloads)
+    brokers = LocalRuntime.prepare(fetch_release(release, downloads=downloads), java, downloads=downloads)
+    spec = replace(ClusterSpec.of_one_broker(release.version), partitions=PARTITIONS)
+    with brokers.launch(spec, directory / "cluster", keep_data=False) as cluster:
+        say(f"cluster: one broker of Kafka {release.version}")
+        yield cluster
+
+
+def topics_on(bootstrap: str) -> Callable[[list[str]], None]:
+    """A function that makes topics of PARTITIONS partitions. It raises ClientError where the cluster does not."""
+
+    def create(names: list[str]) -> None:
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for name, created in admin.create_topics([NewTopic(each, PARTITIONS, 1) for each in names]).items():
+            try:
+                created.result(CREATED_WITHIN_S)
+            except KafkaException as error:
+                raise ClientError(f"The topic {name} was not created: {error}.") from error
+
+    return create

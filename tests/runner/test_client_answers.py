@@ -1,0 +1,90 @@
+"""The command `client-answers`: its answers, its page, and a client that says something untrue."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fixtures.clients.answers.table import Treatment, answers
+from runner import client_answers
+from runner.client_answers import main, render
+from verification.vocabulary.verdict import ExitCode
+
+CARELESS = shlex.join([sys.executable, "-m", "tests.fixtures.clients.careless_driver"])
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_answers, "OUT", tmp_path)
+    monkeypatch.setattr(client_answers, "LINES", tmp_path / "lines.jsonl")
+    monkeypatch.setattr(client_answers, "PAGE", tmp_path / "page.md")
+
+
+def test_each_answer_stands_once_and_has_an_expected_treatment() -> None:
+    """The table names codes of the protocol, for each request of a transaction."""
+    assert [key for key, count in Counter(each.key for each in answers()).items() if count > 1] == []
+    assert all(each.expected for each in answers())
+    by_api = Counter(each.api for each in answers())
+    assert list(by_api) == [
+        "FindCoordinator",
+        "InitProducerId",
+        "AddPartitionsToTxn",
+        "Produce",
+        "EndTxn",
+        "AddOffsetsToTxn",
+        "TxnOffsetCommit",
+    ]
+    assert min(by_api.values()) >= 6
+
+
+def trial(answer: str, treated: str, *, as_expected: bool = True, untrue: tuple[str, ...] = ()) -> dict[str, object]:
+    return {"answer": answer, "treated": treated, "as_expected": as_expected, "untrue": list(untrue)}
+
+
+def test_the_page_shows_what_differs_and_what_is_untrue(tmp_path: Path) -> None:
+    """A column per client; a cell that was not tried is empty."""
+    said = "it called a transaction committed of whose 2 records 0 are"
+    lines = [
+        {
+            "client": client,
+            "library": f"{client} 1",
+            "release": "4.3.1",
+            "date": "2026-01-01",
+            "trials": trials,
+        }
+        for client, trials in (
+            ("b", [trial("EndTxn/INVALID_TXN_STATE", "retriable", as_expected=False, untrue=(said,))]),
+            ("a", [trial("EndTxn/INVALID_TXN_STATE", Treatment.FATAL)]),
+        )
+    ]
+    render(lines)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| request | answer | expected | a 1 (4.3.1, 2026-01-01) | b 1 (4.3.1, 2026-01-01) |" in page
+    assert "| EndTxn | INVALID_TXN_STATE | fatal | fatal | **retriable** |" in page
+    assert f"- **b 1**, EndTxn/INVALID_TXN_STATE: {said}" in page
+
+
+def test_an_unknown_client_or_answer_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is started."""
+    for arguments, said in ((["-k", "Speed"], "-k Speed names no answer"), (["--client", "x"], "no client 'x'")):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == ExitCode.USAGE
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.cluster
+def test_a_client_that_says_something_untrue_is_shown_up(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """It calls a transaction committed that the coordinator refused to commit; a late answer deceives no client."""
+    assert main(["--client-driver", CARELESS, "-k", "EndTxn/INVALID_TXN_STATE"]) == ExitCode.VIOLATION
+    said = capsys.readouterr().out
+    assert "DIFFERS" in said
+    assert "it called a transaction committed of whose 2 records 0 are" in said
+    assert "1 answers, 1 treated in another way than expected" in said
+    assert not (tmp_path / "lines.jsonl").exists(), "a part of the answers is no result"
+    assert main(["--client", "confluent", "-k", "EndTxn/answer"]) == ExitCode.CONFORMANT
+    assert "as expected" in capsys.readouterr().out
