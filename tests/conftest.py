@@ -1,14 +1,22 @@
-"""The Spark session that tests of the judge share; started when the first of them asks for it."""
+"""What all tests share: the Spark session of the judge, and the options of the commands that tests run."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.paths import WITHOUT_HYPOTHESIS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_configure() -> None:
+    """A run of the suites inside a test has no use for the plugin of hypothesis, whose import takes 1.7 of its 6 s."""
+    os.environ["PYTEST_ADDOPTS"] = WITHOUT_HYPOTHESIS
 
 
 @pytest.fixture(scope="session")

@@ -127,6 +127,7 @@ def test_fingerprints_that_pass_a_broken_mutant_are_shown_up(made: list[Mutant])
     assert summary(score).endswith("the fingerprints passed 0 of those that break nothing, and 1 of the others")
 
 
+@pytest.mark.deep
 def test_the_kept_score_is_of_these_mutators_and_flawless() -> None:
     """The published score is that of a judge that is right about each of today's thousand mutants."""
     score = Score()
@@ -152,6 +153,7 @@ def test_nothing_to_judge_is_a_usage_error(arguments: list[str], capsys: pytest.
 
 
 @pytest.mark.spark
+@pytest.mark.deep
 def test_spark_is_right_about_every_mutator(spark: SparkSession, made: list[Mutant]) -> None:
     """One job: the checks kill exactly the mutants that break something, by exactly that."""
     score = Score()

@@ -128,7 +128,10 @@ def trend_of(root: Path) -> Path:
 
 @pytest.mark.browser
 @needs_chromium
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark-and-narrow"])
+@pytest.mark.parametrize(
+    "dark",
+    [pytest.param(False, id="light"), pytest.param(True, id="dark-and-narrow", marks=pytest.mark.deep)],
+)
 @pytest.mark.parametrize(
     "kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track", "trend", "upgrade"]
 )

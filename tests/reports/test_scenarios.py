@@ -329,6 +329,7 @@ def test_a_stochastic_pass_says_in_how_many_runs(tmp_path: Path) -> None:
     assert "Evidence for each pass" in page
 
 
+@pytest.mark.deep
 def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
     """A nightly run of 200 scenarios, some violated with all details, stays a small page."""
     failing = 4
@@ -338,6 +339,7 @@ def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
     assert len(html.render(report, tmp_path).encode("utf-8")) < 2_000_000
 
 
+@pytest.mark.deep
 def test_two_hundred_violations_stay_below_two_megabytes(tmp_path: Path) -> None:
     """A release that fails everything by one bug: some are detailed, and the only place of another reason is one of them."""
     failed = [replace(FAILED, key=f"family-a-scenario-that-fails-{n}-java-7") for n in range(199)]

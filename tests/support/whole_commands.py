@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, WITHOUT_HYPOTHESIS
 
 #: The only scenario of the smoke profile that is not a control.
 FLOOR = ("--profile", "smoke", "--seed", "1", "-k", "without_faults")
@@ -69,6 +69,7 @@ class Command:
                     "SPARK_LOCAL_DIRS": str(self.temporary),
                     # SIGABRT prints the stacks of all threads: see `end`.
                     "PYTHONFAULTHANDLER": "1",
+                    "PYTEST_ADDOPTS": WITHOUT_HYPOTHESIS,
                     **variables,
                     MARK: self.mark,
                 },

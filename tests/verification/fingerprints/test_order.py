@@ -98,6 +98,7 @@ def looked_at(spark: SparkSession, evidence: Dataframes) -> DataFrame:
     return out_of_order(aggregated.stretches)
 
 
+@pytest.mark.deep
 def test_what_is_left_of_a_sequence_proves_the_same(spark: SparkSession) -> None:
     """Both strategies find the same records out of order, after the same ones, and the short one keeps few of them."""
     from verification.fingerprints.sequence import out_of_order, sent, sequences

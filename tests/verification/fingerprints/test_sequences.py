@@ -115,6 +115,7 @@ def _suspect_runs(evidence: Dataframes) -> set[str]:
     return {row["run"] for row in rows}
 
 
+@pytest.mark.deep
 def test_both_ways_find_the_same_numbers_broken(spark: SparkSession) -> None:
     """Word by word, also if records moved with their numbers, and if one operation is in several chunks."""
     left, right = both(spark, frames(spark, _plants()))

@@ -80,6 +80,7 @@ def test_more_than_one_job_holds_is_judged_in_several(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.spark
+@pytest.mark.deep
 def test_a_file_that_cannot_be_read_is_that_run_s_error(spark: SparkSession, tmp_path: Path) -> None:
     """The others of the same job are judged without it; the reason names the file."""
     plants = {name: busy(name).finish() for name in ("guilty", "rotten", "innocent")}
