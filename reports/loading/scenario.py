@@ -185,7 +185,7 @@ def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
 def _topic(topic: ExperimentTopic, run: str) -> str:
     name = topic.name.removeprefix(f"{run}-")
     if topic.shape == EFFECT:
-        return f"{name}: rows of a database"
+        return f"{name}: rows of a database, or calls of an endpoint"
     return (
         f"{name}: {counted(topic.partitions, 'partition')}, replication factor "
         f"{topic.replication}, min ISR {topic.min_in_sync}"

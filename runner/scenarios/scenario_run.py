@@ -134,7 +134,7 @@ class ScenarioRun:
         self._log_reader = self._quiescence.transaction_log_reader()
         workload = self.scenario.workload
         if isinstance(workload, PipelineWorkload) and workload.pipeline.has_database:
-            server = open_server(self.run, self.directory.root / "postgres.log")
+            server = open_server(workload.pipeline, self.run, self.directory.root / "postgres.log")
             self._database = RunDatabase(server=server, pipeline=workload.pipeline, tables=workload.tables(self.run))
         self.write_experiment()
 

@@ -1,0 +1,78 @@
+"""Calls of a service for each record: side effects that no transaction of Kafka reaches.
+
+The program is `fixtures/pipelines/calls/calls.py`, and the service is an HTTP endpoint of the run. The judge has each call
+that was carried out next to the records of the topics.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chaos.faults.pipelines import KillInstance
+from chaos.schedule import Step
+from fixtures.pipelines.manifest import CALLS, Pipeline
+from fixtures.workloads import PipelineWorkload
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    STRUCK,
+    RunScenario,
+    convict,
+    nightly,
+    requirement,
+)
+from suites.pipelines.attacks import OUTPUT, PARTITIONS
+from verification.vocabulary.experiment import Floor
+
+#: Of no partition: nothing of a call can be seen in a topic, and the oldest instance is killed, so each in its turn.
+IN_TURN = Step(fault=KillInstance(OUTPUT, 0), after_s=2, hold_s=1)
+IN_A_TRANSACTION = Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1)
+WORKED = (*STRUCK, Floor(name="copied_before", need=200))
+#: Nothing is observed where no output is; without records that come again no call is there to be left out.
+KEYED = (
+    *(each for each in BROKEN_FLOORS if each.name != "observers_at_end"),
+    Floor(name="redelivered", need=1),
+)
+
+
+def calling(*roles: str, outputs: int = 0) -> PipelineWorkload:
+    """One instance of the program in each of these roles."""
+    pipeline = Pipeline(
+        name="-".join(["calls", *roles]),
+        command=("{python}", "calls.py", *roles),
+        directory=Path(__file__).parents[2] / "fixtures" / "pipelines" / "calls",
+        instances=len(roles),
+        outputs=outputs,
+        effects=CALLS,
+    )
+    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
+
+
+@nightly
+@convict("duplicate")
+def test_calls_before_offsets(run: RunScenario) -> None:
+    """A program that commits its offsets after its calls calls some again when it is killed in between."""
+    run(cluster=PIPELINE_CLUSTER, workload=calling("caller"), schedule=(IN_TURN,) * 3, floors=WORKED)
+
+
+@nightly
+@convict("duplicate")
+def test_calls_in_a_transaction(run: RunScenario) -> None:
+    """A transaction takes back the output of a call when its program is killed, and not the call."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=calling("transactional-caller", outputs=1),
+        schedule=(IN_A_TRANSACTION,) * 2,
+        floors=WORKED,
+    )
+
+
+@requirement("GRP-03", "GRP-19")
+def test_calls_with_a_key(run: RunScenario) -> None:
+    """A service that knows the key of a call carries each out once, though records come again."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=calling("forwarder", "keyed-caller"),
+        schedule=(IN_TURN,) * 4,
+        floors=KEYED,
+    )
