@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fixtures.clients.answers.table import Treatment, answers
-from runner import client_answers
-from runner.client_answers import main, render
+from runner.clients import answers as command
+from runner.clients.answers import main, render
 from verification.vocabulary.verdict import ExitCode
 
 CARELESS = shlex.join([sys.executable, "-m", "tests.fixtures.clients.careless_driver"])
@@ -19,9 +19,9 @@ CARELESS = shlex.join([sys.executable, "-m", "tests.fixtures.clients.careless_dr
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_answers, "OUT", tmp_path)
-    monkeypatch.setattr(client_answers, "LINES", tmp_path / "lines.jsonl")
-    monkeypatch.setattr(client_answers, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(command, "OUT", tmp_path)
+    monkeypatch.setattr(command, "LINES", tmp_path / "lines.jsonl")
+    monkeypatch.setattr(command, "PAGE", tmp_path / "page.md")
 
 
 def test_each_answer_stands_once_and_has_an_expected_treatment() -> None:

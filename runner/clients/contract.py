@@ -24,12 +24,12 @@ from fixtures.clients.own_driver import command_of
 from fixtures.clients.registry import READER, client_kind
 from fixtures.clusters.locks.releases import Release, default_release, parse_release
 from fixtures.errors import OnceproofError
+from runner.clients.one_broker import one_broker, say, topics_on
 from runner.config import OUT
-from runner.one_broker import one_broker, say, topics_on
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 
-PROGRAM = "python -m runner.client_contract"
+PROGRAM = "python -m runner.clients.contract"
 RULES = (*WRITING_RULES, *READING_RULES)
 KEPT, BROKEN, NOT_APPLICABLE = "kept", "BROKEN", "not applicable"
 

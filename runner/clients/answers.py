@@ -33,15 +33,15 @@ from fixtures.clients.own_driver import own_client
 from fixtures.clients.registry import READER, ClientKind, client_kind
 from fixtures.clusters.locks.releases import Release, clients_jar, default_release, fetch_release, parse_release
 from fixtures.errors import OnceproofError
+from runner.clients.one_broker import one_broker, say, topics_on
 from runner.config import OUT, ROOT
-from runner.one_broker import one_broker, say, topics_on
 from runner.resumable_matrix import markdown_table, stored_lines
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.verdict import ExitCode
 from wire.messages import Definitions
 
-PROGRAM = "python -m runner.client_answers"
+PROGRAM = "python -m runner.clients.answers"
 #: Both are kept in the repository, so that clients can be tried one at a time.
 LINES = ROOT / "docs" / "generated" / "client-answers.jsonl"
 PAGE = ROOT / "docs" / "generated" / "client-answers.md"

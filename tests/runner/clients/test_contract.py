@@ -13,8 +13,8 @@ from fixtures.clients import abilities
 from fixtures.clients.abilities import ask
 from fixtures.clients.contract.rule import ContractBench
 from fixtures.clients.mock_cluster import MockCluster
-from runner import client_contract
-from runner.client_contract import RULES, main, try_rules
+from runner.clients import contract
+from runner.clients.contract import RULES, main, try_rules
 from verification.vocabulary.verdict import ExitCode
 
 READY = {
@@ -29,7 +29,7 @@ READY = {
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_contract, "OUT", tmp_path)
+    monkeypatch.setattr(contract, "OUT", tmp_path)
 
 
 def writing(line: object) -> str:
