@@ -102,7 +102,8 @@ def given_options(options: Any, *, watches: bool, other_job: str) -> GivenOption
         raise pytest.UsageError("`tox -e watch` needs --bootstrap, the cluster on which others act")
     if not options.bootstrap:
         for name in ("client_properties", "faults", "prefix", "dry_run", "max_mb", "max_records_per_s"):
-            if getattr(options, name) not in (None, "", False):
+            # 0 is a value, which is refused elsewhere.
+            if getattr(options, name) is not None and getattr(options, name) is not False:
                 raise pytest.UsageError(f"--{name.replace('_', '-')} needs --bootstrap, the cluster that it is about")
         return None
     if objection := next(_objections(options, other_job), ""):

@@ -29,7 +29,7 @@ def quotas(client: Client, user: str) -> Iterator[str]:
         entity = ", ".join(
             f"{each['EntityType']} {each['EntityName'] or '(default)'}" for each in entry["Entity"] or []
         )
-        values = ", ".join(f"{each['Key']} {each['Value']:g}" for each in entry["Values"])
+        values = ", ".join(f"{each['Key']} {each['Value']:.10g}" for each in entry["Values"])
         yield f"quota of {entity}: {values}"
     if not found:
         yield "no quota holds for this principal"

@@ -30,7 +30,10 @@ def listed(asked: str, directory: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ("orders", "--pipeline orders: no pipeline has this name; there are calls-forwarder-keyed-caller, go-franz, kafka-connect-"),
+        (
+            "orders",
+            "--pipeline orders: no pipeline has this name; there are calls-forwarder-keyed-caller, go-franz, kafka-connect-",
+        ),
         ("python@2", "--pipeline python@2: python has no versions here; leave 2 out"),
         ("kafka-streams@4.3.0", "--pipeline kafka-streams@4.3.0: Kafka Streams 4.3.0 has no lock file. Choose one of"),
     ],

@@ -47,7 +47,8 @@ def grant(cluster: LocalCluster, *, inside: bool = False) -> None:
     ]
     if inside:
         acls += _inside(principal)
-    for done in AdminClient({"bootstrap.servers": cluster.witness_bootstrap}).create_acls(acls).values():
+    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
+    for done in admin.create_acls(acls).values():
         done.result(PATIENCE_S)
 
 

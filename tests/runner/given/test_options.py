@@ -1,0 +1,45 @@
+"""The options of a run on a cluster of the user: bounds for what it writes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from runner.given.options import DEFAULT_MB, DEFAULT_RECORDS_PER_S, GivenOptions, given_options
+
+
+def options(**given: Any) -> SimpleNamespace:
+    names = ("client_properties", "faults", "prefix", "max_mb", "max_records_per_s", "kafka_libs")
+    plain = {**dict.fromkeys(names), "bootstrap": "kafka:9092", "kafka": "4.3.1", "runtime": "auto", "keep": False}
+    return SimpleNamespace(**(plain | {"dry_run": False} | given))
+
+
+def chosen(**given: Any) -> GivenOptions:
+    found = given_options(options(**given), watches=False, other_job="")
+    assert found is not None
+    return found
+
+
+def test_a_budget_has_defaults_and_is_repeated_only_where_it_differs() -> None:
+    """The line that repeats a run has no more options than the user gave."""
+    plain, narrow = chosen(), chosen(max_mb=20, max_records_per_s=500)
+    assert (plain.budget.megabytes, plain.budget.records_per_s) == (DEFAULT_MB, DEFAULT_RECORDS_PER_S)
+    assert plain.written == "--bootstrap kafka:9092"
+    assert narrow.written == "--bootstrap kafka:9092 --max-records-per-s 500 --max-mb 20"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_mb": 0}, "--max-mb must be 1 or more"),
+        ({"max_records_per_s": 0}, "--max-records-per-s must be 300 or more"),
+        ({"max_mb": 5, "bootstrap": None}, "--max-mb needs --bootstrap"),
+        ({"max_records_per_s": 0, "bootstrap": None}, "--max-records-per-s needs --bootstrap"),
+    ],
+)
+def test_a_budget_that_cannot_be_is_one_sentence(given: dict[str, Any], said: str) -> None:
+    """Before anything is asked of the cluster."""
+    with pytest.raises(pytest.UsageError, match=said):
+        given_options(options(**given), watches=False, other_job="")
