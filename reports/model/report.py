@@ -82,6 +82,11 @@ class Subject:
         return self.beyond_release or f"Kafka {self.release}"
 
     @property
+    def place(self) -> str:
+        """Where the brokers ran."""
+        return "a cluster of your own" if self.runtime == "given" else f"runtime {self.runtime or 'unknown'}"
+
+    @property
     def levels(self) -> Pairs:
         """The finalized feature levels of the brokers."""
         return tuple((name.removeprefix(FEATURE), level) for name, level in self.versions if name.startswith(FEATURE))
