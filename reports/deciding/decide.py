@@ -31,7 +31,7 @@ NAMED_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """All facts of a run that its decision depends on."""
+    """All facts of a run that its decision depends on. `own`: the brokers are a cluster of the user."""
 
     tried: Sequence[Tried]
     controls: Sequence[ScenarioReport]
@@ -40,6 +40,13 @@ class RunFacts:
     strict: bool = False
     regressions: Sequence[Change] = ()
     pipelines_only: bool = False
+    own: bool = False
+
+    @property
+    def left_out(self) -> int:
+        """The scenarios that could not be run on a cluster of the user."""
+        inapplicable = (each for each in self.tried if each.verdict is Verdict.NOT_APPLICABLE)
+        return sum(isinstance(each, ScenarioReport) for each in inapplicable) if self.own else 0
 
     @property
     def interrupted(self) -> bool:
@@ -98,6 +105,7 @@ def judged(report: Report) -> Report:
         strict=report.strict,
         regressions=tuple(change for _, change in report.regressions),
         pipelines_only=bool(report.subject.pipelines),
+        own=report.subject.own,
     )
     return replace(report, judgement=judge(facts, partial=report.partial))
 
@@ -109,6 +117,9 @@ def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
     why = _WHY[code](facts) + _not_deciding(facts)
     if facts.pipelines_only:
         why += " Only pipelines were tried: the decision is about them and not about the release."
+    if facts.left_out and code is ExitCode.CONFORMANT:
+        left_out = counted(facts.left_out, "scenario")
+        why += f" {left_out} could not be run on this cluster, so nothing is known of what they claim."
     if facts.regressions and code is not ExitCode.REGRESSION:
         why += f" Against the baseline {_worse(facts)}."
     if partial and code is ExitCode.CONFORMANT:

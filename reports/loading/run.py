@@ -95,6 +95,7 @@ def _report(source: _Source, *, strict: bool) -> Report:
         cut_short=source.cut_short,
         strict=strict,
         pipelines_only=bool(tested.pipelines),
+        own=tested.own,
     )
     return Report(
         origin=source.root,

@@ -82,9 +82,14 @@ class Subject:
         return self.beyond_release or f"Kafka {self.release}"
 
     @property
+    def own(self) -> bool:
+        """Whether the brokers are a cluster of the user."""
+        return self.runtime == "given"
+
+    @property
     def place(self) -> str:
         """Where the brokers ran."""
-        return "a cluster of your own" if self.runtime == "given" else f"runtime {self.runtime or 'unknown'}"
+        return "a cluster of your own" if self.own else f"runtime {self.runtime or 'unknown'}"
 
     @property
     def levels(self) -> Pairs:

@@ -66,6 +66,18 @@ def test_a_decision_on_pipelines_says_that_it_is_not_about_the_release(tmp_path:
     assert "Only pipelines were tried" in load_run(run).judgement.why
 
 
+def test_a_go_on_a_cluster_of_the_user_says_what_could_not_be_run(tmp_path: Path) -> None:
+    """Without commands of the user no broker is struck; on a cluster of ours the sentence would say nothing new."""
+    sentence = "1 scenario could not be run on this cluster, so nothing is known of what they claim."
+    for runtime, said in (("local", False), ("given", True)):
+        run = make_run(tmp_path / runtime, (SMOKE, INAPPLICABLE, CONTROL), runtime=runtime)
+        for directory in scenario_directories(run):
+            replace(read(directory.experiment), runtime=runtime).write(directory.experiment)
+        report = load_run(run)
+        assert outcome(report) == (Verdict.PASS, Decision.GO, ExitCode.CONFORMANT)
+        assert (sentence in report.judgement.why) is said
+
+
 @pytest.mark.parametrize("convicted", [False, None])
 def test_a_missed_control_makes_the_run_an_error(tmp_path: Path, convicted: bool | None) -> None:
     """A missed control makes the run an ERROR, even if all scenarios pass."""
