@@ -58,6 +58,7 @@ def results(directory: Path) -> dict[str, object]:
     return read
 
 
+@pytest.mark.deep
 def test_a_cluster_is_kept_after_a_roll_that_no_client_met(start: Start, tmp_path: Path) -> None:
     """Without load a roll proves nothing: INCONCLUSIVE. The mixed cluster stays; the printed command ends its processes."""
     command = start("--keep", patch=IDLE)
