@@ -119,7 +119,7 @@ def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
         why += " Only pipelines were tried: the decision is about them and not about the release."
     if facts.left_out and code is ExitCode.CONFORMANT:
         left_out = counted(facts.left_out, "scenario")
-        why += f" {left_out} could not be run on this cluster, so nothing is known of what they claim."
+        why += f" {left_out} could not be run on this cluster; the list of scenarios says why."
     if facts.regressions and code is not ExitCode.REGRESSION:
         why += f" Against the baseline {_worse(facts)}."
     if partial and code is ExitCode.CONFORMANT:

@@ -68,7 +68,7 @@ def test_a_decision_on_pipelines_says_that_it_is_not_about_the_release(tmp_path:
 
 def test_a_go_on_a_cluster_of_the_user_says_what_could_not_be_run(tmp_path: Path) -> None:
     """Without commands of the user no broker is struck; on a cluster of ours the sentence would say nothing new."""
-    sentence = "1 scenario could not be run on this cluster, so nothing is known of what they claim."
+    sentence = "1 scenario could not be run on this cluster; the list of scenarios says why."
     for runtime, said in (("local", False), ("given", True)):
         run = make_run(tmp_path / runtime, (SMOKE, INAPPLICABLE, CONTROL), runtime=runtime)
         for directory in scenario_directories(run):
