@@ -15,10 +15,20 @@ from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from chaos.targets import GroupCoordinator, LeaderOf
 from fixtures.workloads.pipeline import PIPELINE
+from runner.scenarios.scenario import BROKEN_FLOORS, STRUCK
+from verification.vocabulary.experiment import Floor
 
 OUTPUT, PARTITIONS = "billing-events", 4
 #: The group's session (6 s) and the transaction timeout (10 s) are over, and the group may have to meet again.
 TAKEN_OVER_S = 40.0
+
+#: Of no partition: its transactions are not waited for, and the oldest instance is killed, so each in its turn.
+IN_TURN = Step(fault=KillInstance(OUTPUT, 0), after_s=2, hold_s=1)
+IN_A_TRANSACTION = Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1)
+#: Known mistakes: the instances worked, and were struck.
+WORKED = (*STRUCK, Floor(name="copied_before", need=200))
+#: Where no output is nothing is observed; without records that come again nothing is there to be left out.
+REDELIVERED = (*(each for each in BROKEN_FLOORS if each.name != "observers_at_end"), Floor(name="redelivered", need=1))
 
 #: The second kill comes later than the transaction timeout (10 s), so that it meets an instance that works again.
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))

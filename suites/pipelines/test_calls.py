@@ -8,31 +8,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.faults.pipelines import KillInstance
-from chaos.schedule import Step
 from fixtures.pipelines.manifest import CALLS, Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
-    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
-    STRUCK,
     RunScenario,
     convict,
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import OUTPUT, PARTITIONS
-from verification.vocabulary.experiment import Floor
-
-#: Of no partition: nothing of a call can be seen in a topic, and the oldest instance is killed, so each in its turn.
-IN_TURN = Step(fault=KillInstance(OUTPUT, 0), after_s=2, hold_s=1)
-IN_A_TRANSACTION = Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1)
-WORKED = (*STRUCK, Floor(name="copied_before", need=200))
-#: Nothing is observed where no output is; without records that come again no call is there to be left out.
-KEYED = (
-    *(each for each in BROKEN_FLOORS if each.name != "observers_at_end"),
-    Floor(name="redelivered", need=1),
-)
+from suites.pipelines.attacks import IN_A_TRANSACTION, IN_TURN, PARTITIONS, REDELIVERED, WORKED
 
 
 def calling(*roles: str, outputs: int = 0) -> PipelineWorkload:
@@ -74,5 +59,5 @@ def test_calls_with_a_key(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=calling("forwarder", "keyed-caller"),
         schedule=(IN_TURN,) * 4,
-        floors=KEYED,
+        floors=REDELIVERED,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.faults.databases import CrashDatabase
-from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
@@ -17,20 +16,14 @@ from runner.scenarios.scenario import (
     BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
-    STRUCK,
     RunScenario,
     convict,
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import OUTPUT, PARTITIONS
-from verification.vocabulary.experiment import Floor
+from suites.pipelines.attacks import IN_A_TRANSACTION, IN_TURN, PARTITIONS, REDELIVERED, WORKED
 
-#: Of no partition: its transactions are not waited for, and the oldest instance is killed, so each in its turn.
-IN_TURN = Step(fault=KillInstance(OUTPUT, 0), after_s=2, hold_s=1)
-IN_A_TRANSACTION = Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1)
 DATABASE_CRASH = Step(fault=CrashDatabase(), after_s=2, hold_s=2)
-WORKED = (*STRUCK, Floor(name="copied_before", need=200))
 
 
 def outbox(*roles: str, effects: str = "select input from orders", outputs: int = 1) -> PipelineWorkload:
@@ -53,13 +46,6 @@ def received(relay: str, receiver: str) -> PipelineWorkload:
     Instances are killed in this order: a kill of the service, whose work is one transaction, shows least.
     """
     return outbox(relay, receiver, "service", effects="select input from effects", outputs=0)
-
-
-#: Without a topic that it writes nothing is observed; without records that come again nothing is there to be left out.
-RECEIVED = (
-    *(each for each in BROKEN_FLOORS if each.name != "observers_at_end"),
-    Floor(name="redelivered", need=1),
-)
 
 
 @nightly
@@ -120,5 +106,5 @@ def test_idempotent_receiver(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=received("relay", "idempotent-receiver"),
         schedule=(*(IN_TURN,) * 3, DATABASE_CRASH),
-        floors=RECEIVED,
+        floors=REDELIVERED,
     )
