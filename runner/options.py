@@ -118,12 +118,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         client = _client(options, only)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
-    if (pipeline is not None or options.pipeline) and only is not Only.PIPELINES:
-        raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
-    if given is not None and given.file and client not in TRANSLATED:
-        raise pytest.UsageError(f"--client-properties is for {' and '.join(TRANSLATED)} so far, and not for {client}")
-    if options.retain < 1:
-        raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
+    _refuse_contradictions(options, only, client=client, translated=given is not None and given.file is not None)
     try:
         compared = _baseline(options.baseline)
     except UnfitBaselineError as error:
@@ -160,6 +155,16 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         upgrade_options=changes,
         given=given,
     )
+
+
+def _refuse_contradictions(options: argparse.Namespace, only: Only | None, *, client: str, translated: bool) -> None:
+    """Raise pytest.UsageError for options that do not go together; `translated`: clients get settings of the user."""
+    if (options.manifest or options.pipeline) and only is not Only.PIPELINES:
+        raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
+    if translated and client not in TRANSLATED:
+        raise pytest.UsageError(f"--client-properties is for {' and '.join(TRANSLATED)} so far, and not for {client}")
+    if options.retain < 1:
+        raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
 
 
 def _seed(option: int | None) -> int:
