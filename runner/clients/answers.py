@@ -7,8 +7,8 @@ how the client treated it, and whether what it said about its transactions is in
 Results are kept as one JSON line per client and library version, and `docs/generated/client-answers.md` is rendered from
 those lines.
 
-Exit code 0: every answer was treated as the protocol says; 1: one was not, or the client said something untrue; 4: there is
-no such client or answer; 5: the cluster cannot be started.
+Exit code 0: every answer was treated as the protocol says; 1: one was not, or the client said something untrue; 2: the
+client sent none of the requests; 4: there is no such client or answer; 5: the cluster cannot be started.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from chaos.routes import Endpoint
 from fixtures.clients.abilities import ask
 from fixtures.clients.answers.table import TriedAnswer, answers
 from fixtures.clients.answers.trial import Trial, perform
-from fixtures.clients.contract.rule import ContractBench
 from fixtures.clients.own_driver import own_client
-from fixtures.clients.registry import READER, ClientKind, client_kind
+from fixtures.clients.registry import ClientKind, client_kind
 from fixtures.clusters.locks.releases import Release, clients_jar, default_release, fetch_release, parse_release
 from fixtures.errors import OnceproofError
-from runner.clients.one_broker import one_broker, say, topics_on
+from runner.clients.one_broker import bench_on, one_broker, say
 from runner.config import OUT, ROOT
 from runner.resumable_matrix import markdown_table, stored_lines
 from verification.command_line import Parser, end_with
@@ -79,16 +78,9 @@ def try_client(
     ):
         for answer in chosen:
             if answer.role not in abilities.roles:
-                trials.append(Trial(answer=answer, problem=f"it has no role {answer.role}"))
+                trials.append(Trial(answer=answer, absent=f"it has no role {answer.role}"))
                 continue
-            bench = ContractBench(
-                command=command,
-                bootstrap=cluster.witness_bootstrap,
-                create=topics_on(cluster.witness_bootstrap),
-                directory=directory / "clients",
-                reader=client_kind(READER).command(release.version),
-                abilities=abilities,
-            )
+            bench = bench_on(cluster, command, abilities, directory / "clients")
             trials.append(perform(bench, links, answer, through=through))
             say(_line(trials[-1]))
     return trials, {
@@ -103,12 +95,14 @@ def try_client(
 def _line(trial: Trial) -> str:
     mark = "as expected" if trial.as_expected else "DIFFERS"
     expected = "" if trial.as_expected else f" (expected {' or '.join(trial.answer.expected)})"
-    notes = "; ".join(filter(None, (trial.said, trial.problem, *trial.untrue)))
-    return f"{mark if trial.asked else NOT_ASKED:12} {trial.answer.key:55} {_word(trial):10}{expected} {notes}".rstrip()
+    notes = "; ".join(filter(None, (trial.said, trial.absent, trial.problem, *trial.untrue)))
+    return (
+        f"{NOT_ASKED if trial.absent else mark:12} {trial.answer.key:55} {_word(trial):10}{expected} {notes}".rstrip()
+    )
 
 
 def _word(trial: Trial) -> str:
-    if not trial.asked:
+    if trial.absent:
         return NOT_ASKED
     return trial.treatment.value if trial.treatment else NO_END
 
@@ -118,7 +112,7 @@ def _stored(trial: Trial) -> dict[str, Any]:
         "answer": trial.answer.key,
         "treated": _word(trial),
         "said": trial.said,
-        "problem": trial.problem,
+        "problem": trial.absent or trial.problem,
         "untrue": trial.untrue,
     }
 
@@ -188,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
         clients = own + [client_kind(each) for each in options.client or ([] if own else ["confluent", "java"])]
     except OnceproofError as error:
         parser.error(str(error))
-    differs = False
+    differs = tried = False
     for client in clients:
         directory = OUT / f"client-answers-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}" / client.name
         directory.mkdir(parents=True)
@@ -201,7 +195,10 @@ def main(arguments: list[str] | None = None) -> int:
             store.put(line)
         wrong = sum(not trial.as_expected for trial in trials)
         say(f"{len(trials)} answers, {wrong} treated in another way than expected; logs: {directory}")
-        differs |= wrong > 0
+        differs, tried = differs or wrong > 0, tried or any(trial.asked for trial in trials)
+    if not tried:
+        say("No request of these was sent, so nothing was tried.")
+        return int(ExitCode.INCONCLUSIVE)
     return int(ExitCode.VIOLATION if differs else ExitCode.CONFORMANT)
 
 

@@ -21,10 +21,9 @@ from fixtures.clients.contract.rule import ContractBench, ContractRule
 from fixtures.clients.contract.writing_rules import RULES as WRITING_RULES
 from fixtures.clients.errors import ClientError
 from fixtures.clients.own_driver import command_of
-from fixtures.clients.registry import READER, client_kind
 from fixtures.clusters.locks.releases import Release, default_release, parse_release
 from fixtures.errors import OnceproofError
-from runner.clients.one_broker import one_broker, say, topics_on
+from runner.clients.one_broker import bench_on, one_broker, say
 from runner.config import OUT
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
@@ -61,14 +60,7 @@ def try_on_a_cluster(
     """Start a cluster of one broker and try the rules on it. Raises the errors of the environment."""
     rules = [rule for rule in RULES if keyword in rule.name]
     with one_broker(release, directory) as cluster:
-        bench = ContractBench(
-            command=command,
-            bootstrap=cluster.witness_bootstrap,
-            create=topics_on(cluster.witness_bootstrap),
-            directory=directory / "clients",
-            reader=client_kind(READER).command(release.version),
-            abilities=abilities,
-        )
+        bench = bench_on(cluster, command, abilities, directory / "clients")
         broken = try_rules(bench, rules)
     inapplicable = sum(1 for rule in rules if rule.absent(abilities))
     kept = len(rules) - len(broken) - inapplicable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +10,10 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from fixtures.clients.contract.rule import PARTITIONS
+from fixtures.clients.abilities import Abilities
+from fixtures.clients.contract.rule import PARTITIONS, ContractBench
 from fixtures.clients.errors import ClientError
+from fixtures.clients.registry import READER, client_kind
 from fixtures.clusters.local.runtime import LocalRuntime
 from fixtures.clusters.locks.releases import Release, fetch_release
 from fixtures.clusters.runtime import RunningCluster
@@ -42,7 +44,19 @@ def one_broker(release: Release, directory: Path) -> Iterator[RunningCluster]:
         yield cluster
 
 
-def topics_on(bootstrap: str) -> Callable[[list[str]], None]:
+def bench_on(cluster: RunningCluster, command: Sequence[str], abilities: Abilities, directory: Path) -> ContractBench:
+    """A bench for a driver on this cluster, with its logs in `directory`."""
+    return ContractBench(
+        command=command,
+        bootstrap=cluster.witness_bootstrap,
+        create=_topics_on(cluster.witness_bootstrap),
+        directory=directory,
+        reader=client_kind(READER).command(cluster.spec.release),
+        abilities=abilities,
+    )
+
+
+def _topics_on(bootstrap: str) -> Callable[[list[str]], None]:
     """A function that makes topics of PARTITIONS partitions. It raises ClientError where the cluster does not."""
 
     def create(names: list[str]) -> None:

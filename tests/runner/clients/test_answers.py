@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.clients.answers.table import Treatment, answers
+from fixtures.clients.answers.trial import Trial
 from runner.clients import answers as command
 from runner.clients.answers import main, render
 from verification.vocabulary.verdict import ExitCode
@@ -39,6 +40,24 @@ def test_each_answer_stands_once_and_has_an_expected_treatment() -> None:
         "TxnOffsetCommit",
     ]
     assert min(by_api.values()) >= 6
+
+
+def test_a_trial_that_broke_is_not_as_expected() -> None:
+    """Neither before the answer was given nor after it; only a client that never asks has nothing to treat."""
+    answer = answers()[0]
+    assert Trial(answer=answer, absent="it sent no FindCoordinator").as_expected
+    assert not Trial(answer=answer, problem="it failed before the answer was given").as_expected
+    assert not Trial(
+        answer=answer, asked=True, treatment=answer.expected[0], problem="no reader came to the end"
+    ).as_expected
+    assert Trial(answer=answer, asked=True, treatment=answer.expected[0]).as_expected
+
+
+@pytest.mark.cluster
+def test_a_client_that_sends_none_of_the_requests_tries_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The careless driver has no role copier, and only copiers send this request."""
+    assert main(["--client-driver", CARELESS, "-k", "AddOffsetsToTxn/INVALID"]) == ExitCode.INCONCLUSIVE
+    assert "nothing was tried" in capsys.readouterr().out
 
 
 def trial(answer: str, treated: str, *untrue: str) -> dict[str, object]:
