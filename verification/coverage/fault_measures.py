@@ -198,26 +198,27 @@ def _longest_undisturbed_ns(evidence: RunEvidence) -> int:
 
 
 def held_up(evidence: RunEvidence) -> int:
-    """Operations that could not end while a fault held: under way for the last part of it, and until it was healed.
+    """Operations that could not end while a fault held: under way for the last `HELD_UP_S` of it, and until it was healed.
 
-    That part is `HELD_UP_S`, or the time of the slowest operation that no fault met if that is longer. On a busy machine
-    an operation that is only slow may be under way for seconds when the fault is healed.
+    From the fault's proof, or from its own beginning if that was later, each took longer than the slowest operation that
+    no fault met: on a busy machine an operation that is only slow may be under way for seconds when the fault is healed.
+    Time after the heal counts, because there a fault may hold for less time than such an operation takes.
     """
-    slow_ns = max(int(HELD_UP_S * NS), _longest_undisturbed_ns(evidence))
+    least_ns, slowest_ns = int(HELD_UP_S * NS), _longest_undisturbed_ns(evidence)
     windows = [
         (each.confirmed_ns, each.healed_ns)
         for each in evidence.history.of(FaultRecord)
         if each.confirmed_ns is not None and each.healed_ns is not None
     ]
+
+    def held(operation: Operation, confirmed: int, healed: int) -> bool:
+        since, done = max(operation.invoked_ns, confirmed), operation.completed_ns
+        return since <= healed - least_ns and (done is None or (done >= healed and done - since > slowest_ns))
+
     return sum(
         1
         for each in evidence.history.of(Operation)
-        if each.action is not Action.INIT
-        and any(
-            max(each.invoked_ns, confirmed) <= healed - slow_ns
-            and (each.completed_ns is None or each.completed_ns >= healed)
-            for confirmed, healed in windows
-        )
+        if each.action is not Action.INIT and any(held(each, *window) for window in windows)
     )
 
 
