@@ -23,7 +23,7 @@ from verification.vocabulary.anomalies import Anomaly
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
 
 @pytest.fixture(scope="module")

@@ -327,6 +327,7 @@ def of_scenario(place: Path) -> str:
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_every_port_in_use(run: Run, tmp_path: Path, equipped: Path) -> None:
     """Blocks of ports that are in use are skipped; when there is no other, the sentence names the port."""
 
@@ -378,6 +379,7 @@ else exec {real} "$@"; fi
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_drivers_that_die_or_speak_garbage(run: Run, tmp_path: Path, equipped: Path) -> None:
     """The scenario is an ERROR that quotes both drivers, also when their successors work; the evidence is kept."""
     patch = STRAYING_DRIVERS.format(program=PROGRAM.format(place=f"{tmp_path}/"))

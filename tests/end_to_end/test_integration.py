@@ -169,9 +169,8 @@ def test_a_run_leaves_nothing_behind(smoke: Smoke) -> None:
 @pytest.mark.parametrize("smoke", ["local"], indirect=True)
 def test_saved_evidence_is_judged_the_same_again(smoke: Smoke) -> None:
     """`python -m verification` needs no cluster and comes to the same verdicts."""
-    directory = smoke.directory
-    before = {path: json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("runs/*/verdicts.json")}
-    assert before
+    (directory,) = smoke.directory.glob("runs/smoke-*")
+    before = json.loads((directory / "verdicts.json").read_text(encoding="utf-8"))
     done = subprocess.run(
         [sys.executable, "-m", "verification", str(directory)],
         cwd=ROOT,
@@ -181,9 +180,8 @@ def test_saved_evidence_is_judged_the_same_again(smoke: Smoke) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for path, verdict in before.items():
-        again = json.loads(path.read_text(encoding="utf-8"))
-        assert {**again, "judged_s": 0} == {**verdict, "judged_s": 0}
+    again = json.loads((directory / "verdicts.json").read_text(encoding="utf-8"))
+    assert {**again, "judged_s": 0} == {**before, "judged_s": 0}
 
 
 @pytest.mark.parametrize("smoke", ["local"], indirect=True)

@@ -214,6 +214,7 @@ def test_while_judging_saved_evidence(start: Start, tmp_path: Path, moment: str)
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_while_the_cluster_boots(start: Start, tmp_path: Path) -> None:
     """Brokers that are half up are ended, and their logs stay."""
     run = Evidence(tmp_path / "run")

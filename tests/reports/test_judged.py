@@ -133,7 +133,17 @@ def trend_of(root: Path) -> Path:
     [pytest.param(False, id="light"), pytest.param(True, id="dark-and-narrow", marks=pytest.mark.deep)],
 )
 @pytest.mark.parametrize(
-    "kind", ["scenarios", "hostile", "protocol_run", "merged", "diff", "track", "trend", "upgrade"]
+    "kind",
+    [
+        "hostile",
+        "merged",
+        "diff",
+        "track",
+        "trend",
+        "upgrade",
+        # Both are part of the merged page.
+        *(pytest.param(each, marks=pytest.mark.deep) for each in ("scenarios", "protocol_run")),
+    ],
 )
 def test_an_accessibility_checker_finds_nothing(pages: Pages, kind: str, dark: bool, tmp_path: Path) -> None:
     """axe-core has no objection to a page with everything unfolded, and checked some rules."""

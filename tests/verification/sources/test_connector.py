@@ -119,6 +119,7 @@ def connected(asked: Sequence[dict[str, str]]) -> list[list[Row]]:
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_the_connector_gives_what_a_client_is_given(cluster: LocalCluster) -> None:
     """The proven jars on the Spark of the lock: the rows that librdkafka gives, in both isolations, whole and in part."""
     bootstrap, length = cluster.witness_bootstrap, len(values())

@@ -61,6 +61,7 @@ def judged(spark: SparkSession, uri: str, into: Path) -> list[ScenarioVerdict]:
 
 
 @pytest.mark.spark
+@pytest.mark.deep
 def test_a_whole_run_is_judged_where_only_spark_sees_it(spark: SparkSession, tmp_path: Path) -> None:
     """The same verdicts and bytes of findings; nothing is written next to the evidence, no capture is copied."""
     from dataclasses import replace
