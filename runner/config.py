@@ -72,7 +72,8 @@ class RunConfig:
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
     With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names, as `NAME` or
-    `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own. `client_driver` is the command line of a
+    `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own. Brokers run in
+    `image` if the user named one. `client_driver` is the command line of a
     driver of the user's own, and `own_name` its name as a client.
     """
 
@@ -97,6 +98,7 @@ class RunConfig:
     pipeline: Pipeline | None = None
     pipelines_asked: str = ""
     build: ReleaseFiles | None = None
+    image: str = ""
     class_archive: bool = True
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
@@ -164,7 +166,7 @@ class RunConfig:
             for each in releases
             if not (each.supported or each.own)
         ]
-        own = [] if self.build is None else [described(self.build)]
+        own = [] if self.build is None else [described(self.build, self.image)]
         return [f"onceproof: {subject}", *own, *dict.fromkeys(unlocked), f"evidence and report: {self.directory}"]
 
     @property
@@ -213,7 +215,7 @@ class RunConfig:
     @property
     def selecting(self) -> str:
         """The option that selects the release or the build under test."""
-        return selecting(self.release, self.build)
+        return f"--image {shlex.quote(self.image)}" if self.image else selecting(self.release, self.build)
 
     @property
     def command(self) -> str:

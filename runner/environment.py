@@ -123,7 +123,7 @@ def prepare(config: RunConfig, console: Console) -> Environment:
             commands=config.given.commands,
         )
     else:
-        brokers = _containers(config.runtime, engine, files, downloads) or LocalRuntime.prepare(
+        brokers = _containers(config.runtime, engine, files, downloads, image=config.image) or LocalRuntime.prepare(
             files, java, downloads=downloads, class_archive=config.class_archive
         )
     console.say(f"runtime: {brokers.name}")
@@ -161,7 +161,7 @@ def _engine(runtime: Runtime, downloads: Downloads) -> Engine | None:
 
 
 def _containers(
-    runtime: Runtime, engine: Engine | None, files: ReleaseFiles, downloads: Downloads
+    runtime: Runtime, engine: Engine | None, files: ReleaseFiles, downloads: Downloads, *, image: str = ""
 ) -> ClusterRuntime | None:
     """Prepare containers as brokers; None without an engine, or when they cannot be prepared.
 
@@ -173,7 +173,7 @@ def _containers(
     from fixtures.clusters.docker.runtime import DockerRuntime
 
     try:
-        return DockerRuntime.prepare(files, downloads=downloads, engine=engine)
+        return DockerRuntime.prepare(files, downloads=downloads, engine=engine, image=image)
     except EnvironmentProblemError as error:
         if runtime is Runtime.DOCKER:
             raise

@@ -20,7 +20,7 @@ from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 from runner.config import DEFAULT_CLIENT, OUT, SEED_LIMIT, Only, Profile, RunConfig, Runtime
 from runner.given.options import add_given_options, given_options
-from runner.own_build import add_build_options, own_build
+from runner.own_build import add_build_options, own_build, own_image
 from runner.upgrades.options import (
     UpgradeOptions,
     add_upgrade_options,
@@ -103,7 +103,8 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
     try:
         upgrade, changes = None, UpgradeOptions()
-        build = own_build(options, oldest=oldest)
+        image = own_image(options, oldest=oldest)
+        build = own_build(options, oldest=oldest) if image is None else image.build
         if only is Only.UPGRADE:
             upgrade, changes = upgrade_path(options, build), upgrade_options(options)
         else:
@@ -113,7 +114,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         given = given_options(options, watches=watches, other_job=other_job)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
-        release = release if build is None else build.release
+        release = image.release if image else release if build is None else build.release
         release = release if upgrade is None else upgrade.target
         client = _client(options, only)
     except OnceproofError as error:
@@ -127,7 +128,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     started = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
     return RunConfig(
         release=release,
-        runtime=_runtime(options.runtime, local=(upgrade or build) is not None, given=given is not None),
+        runtime=_runtime(options, local=(upgrade or build) is not None, given=given is not None),
         client=client,
         client_driver=options.client_driver,
         own_name=client if options.client_driver else "",
@@ -150,6 +151,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         pipeline=pipeline,
         pipelines_asked=options.pipeline,
         build=build,
+        image=options.image,
         class_archive=options.class_archive,
         upgrade=upgrade,
         upgrade_options=changes,
@@ -183,12 +185,15 @@ def _directory(option: str | None, usual: Path) -> Path:
     return directory
 
 
-def _runtime(option: str, *, local: bool, given: bool) -> Runtime:
+def _runtime(options: argparse.Namespace, *, local: bool, given: bool) -> Runtime:
     """How the brokers of a run are run."""
     if given:
         return Runtime.GIVEN
+    if options.image:
+        return Runtime.DOCKER
+    option = options.runtime
     # Figures of an upgrade and of its control compare only within one runtime, so no engine that happens to answer decides.
-    # A build of your own has no image.
+    # A directory of jars has no image.
     return Runtime.LOCAL if local and option == Runtime.AUTO else Runtime(option)
 
 

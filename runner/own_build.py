@@ -1,15 +1,21 @@
-"""The options of a build of your own: `--kafka-libs DIR`, in place of `--kafka` or `--to`."""
+"""The options of your own build: `--kafka-libs DIR` or `--image REF` in place of `--kafka`; the first also of `--to`."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fixtures.clusters.locks.own_build import read_build
 from fixtures.clusters.locks.releases import Release, ReleaseFiles
+from fixtures.downloads.progress import Downloads
+from fixtures.errors import EnvironmentProblemError
+
+if TYPE_CHECKING:
+    from fixtures.clusters.docker.own_image import ImageSubject
 
 
 def add_build_options(group: pytest.OptionGroup) -> None:
@@ -18,6 +24,12 @@ def add_build_options(group: pytest.OptionGroup) -> None:
         "--kafka-libs",
         metavar="DIR",
         help="a build of your own under test: a distribution or another directory of jars",
+    )
+    group.addoption(
+        "--image",
+        default="",
+        metavar="REF",
+        help="an image under test, official or your own: java, and jars in /opt/kafka/libs",
     )
     group.addoption(
         "--no-class-archive",
@@ -42,6 +54,37 @@ def own_build(options: argparse.Namespace, *, oldest: Release) -> ReleaseFiles |
     return read_build(Path(options.kafka_libs), oldest=oldest)
 
 
+def own_image(options: argparse.Namespace, *, oldest: Release) -> ImageSubject | None:
+    """The Kafka of the image that `--image` names; None without it.
+
+    Raises pytest.UsageError for options that contradict it, and UsageError for jars that are no build. Ends pytest where
+    there is no engine, or no such image.
+    """
+    if not options.image:
+        return None
+    others = ("--kafka", "--kafka-libs", "--from", "--to", "--migrate", "--bootstrap")
+    values = (
+        options.kafka,
+        options.kafka_libs,
+        options.upgrade_from,
+        options.upgrade_to,
+        options.migrates,
+        options.bootstrap,
+    )
+    for name, value in zip(others, values, strict=True):
+        if value:
+            raise pytest.UsageError(f"--image and {name} both name the subject of the run; give one of them")
+    if options.runtime == "local":
+        raise pytest.UsageError("--image needs --runtime docker: its brokers are containers")
+    # Docker's libraries take a quarter of a second to import.
+    from fixtures.clusters.docker.own_image import read_image
+
+    try:
+        return read_image(options.image, downloads=Downloads(), oldest=oldest)
+    except EnvironmentProblemError as error:
+        pytest.exit(str(error), returncode=error.exit_code)
+
+
 def selecting(release: Release, build: ReleaseFiles | None) -> str:
     """The option that selects the release or the build under test."""
     return f"--kafka {release}" if build is None else f"--kafka-libs {shlex.quote(str(directory_of(build)))}"
@@ -52,9 +95,9 @@ def directory_of(build: ReleaseFiles) -> Path:
     return build.jars[0].parent
 
 
-def described(build: ReleaseFiles) -> str:
-    """A build in a line: its name, its commit and its jars."""
+def described(build: ReleaseFiles, image: str) -> str:
+    """A build in a line: its name, its commit and its jars, in a directory or an image."""
     return (
         f"Kafka {build.release} is a build of your own and no release: commit {build.commit}, "
-        f"{len(build.jars)} jars in {directory_of(build)}"
+        f"{len(build.jars)} jars in {image or directory_of(build)}"
     )
