@@ -22,12 +22,10 @@ from chaos.arena import Arena
 from chaos.clients import PRODUCER, ClientProcess, Succession, SyncPoint
 from chaos.cluster import Link, Site
 from chaos.errors import UnresolvedTargetError
+from chaos.faults.clients import SUCCESSION_S
 from chaos.faults.fault import HeldAt, Injection
 from verification.vocabulary.history import FENCING_CODES, FENCING_NAMES
 
-#: The bound for the successor's initialisation. It waits for the abort of the zombie's transaction, at worst for a
-#: coordinator election (broker session 3 s) and a round of markers; 20 s is more than all of that on a busy machine.
-SUCCESSION_S = 20.0
 #: The bound for the zombie to reach its commit: one transaction of the workload, slow brokers included.
 SYNC_S = 20.0
 

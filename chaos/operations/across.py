@@ -15,8 +15,9 @@ from chaos.arena import Arena
 from chaos.clients import PRODUCER, SyncPoint
 from chaos.cluster import Site
 from chaos.errors import InjectionError
+from chaos.faults.clients import SUCCESSION_S
 from chaos.faults.fault import Fault, HeldAt, HoldsClients, Injection
-from chaos.faults.zombies import SUCCESSION_S, SYNC_S, fenced_after, producer_at
+from chaos.faults.zombies import SYNC_S, fenced_after, producer_at
 from chaos.operations.feature_levels import admin_of
 from wire.errors import WireError
 

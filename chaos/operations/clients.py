@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from chaos.arena import Arena
 from chaos.clients import COPIER, ClientProcess
 from chaos.errors import InjectionError, UnresolvedTargetError
+from chaos.faults.clients import SUCCESSION_S
 from chaos.faults.fault import Injection
 from verification.vocabulary.releases import stated_version
 
@@ -21,8 +22,6 @@ from verification.vocabulary.releases import stated_version
 STAYS = "observer"
 #: A client that lost its connections may be waiting for its transaction timeout (30 s by default) and 10 s more.
 LEAVES_WITHIN_S = 45.0
-#: A JVM starts in a second on a quiet machine and in twenty next to brokers that start.
-SUCCESSION_S = 60.0
 LOOK_EVERY_S = 0.1
 
 
