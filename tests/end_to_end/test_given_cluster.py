@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.network.certificates import SelfSigned
 from fixtures.clusters.spec import ClusterSpec, SecuredListener
 from tests.support.cluster_client import PATIENCE_S, new_topic
 from tests.support.clusters.owned import grant, kept_texts, login, secret, written
@@ -240,6 +243,35 @@ def test_a_cluster_that_cannot_be_used_is_named_in_a_sentence(
     ended = command(*run_options(granted, file, tmp_path / "run", "--dry-run")).end(within_s=RUN_WITHIN_S)
     assert ended.code == code, ended.output
     assert said in ended.output
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def expired(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a TLS server whose certificate has expired, and that certificate."""
+    identity = SelfSigned.of("broker", ("127.0.0.1",), valid=-timedelta(hours=1))
+    identity.write(tmp_path / "server.pem")
+    (tmp_path / "trusted.pem").write_text(identity.certificate, encoding="ascii")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}", tmp_path / "trusted.pem"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_certificate_that_has_expired_is_named(
+    expired: tuple[str, Path], command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """One sentence before anything is created, although the certificate is trusted."""
+    bootstrap, trusted = expired
+    given = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": str(trusted)}
+    file = written(tmp_path / "client.properties", given)
+    where = ("--bootstrap", bootstrap, "--client-properties", str(file), "--kafka", RELEASE, "--dry-run")
+    ended = command("pytest", "suites", *where, "--run-dir", str(tmp_path / "run")).end(within_s=RUN_WITHIN_S)
+    ended.refused(rf"{bootstrap}.*certificate has expired", code=5)
     assert not (tmp_path / "run").exists()
 
 
