@@ -44,6 +44,13 @@ def java_consumer(case: CaseContext, **settings: Any) -> Iterator[JavaConsumer]:
 
 
 @contextmanager
+def java_share_consumer(case: CaseContext, **settings: Any) -> Iterator[JavaConsumer]:
+    """A KafkaShareConsumer with its defaults and these settings (KIP-932)."""
+    with _client(case, f"{_CLIENTS}.consumer.KafkaShareConsumer", _DESERIALIZERS | _named(settings)) as made:
+        yield JavaConsumer(case, made)
+
+
+@contextmanager
 def java_admin(case: CaseContext) -> Iterator[Any]:
     """An Admin, as the library has it."""
     jvm = case.java.library
@@ -114,9 +121,13 @@ class JavaConsumer:
         self.library.seekToBeginning(self.places(*at))
         return self
 
+    def records(self) -> Iterator[Any]:
+        """The library's records of one poll."""
+        return iter(self.library.poll(self._jvm.duration(_POLL_S)).iterator())
+
     def polled(self) -> list[str]:
         """The values that one poll returns."""
-        return [str(record.value()) for record in self.library.poll(self._jvm.duration(_POLL_S)).iterator()]
+        return [str(record.value()) for record in self.records()]
 
     def read_to(self, at: TopicPartition, end: int) -> list[str]:
         """The values that it delivers until its position is `end`, or the time is over; the case requires the end."""
