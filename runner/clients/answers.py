@@ -92,6 +92,15 @@ def try_client(
     }
 
 
+def _merged(line: dict[str, Any], stored: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A line with the stored trials of the same library, on the same release, of the answers that were not tried again."""
+    tried = {each["answer"] for each in line["trials"]}
+    names = ("library", "release")
+    before = [each for each in stored if all(each[name] == line[name] for name in names)]
+    kept = [trial for each in before for trial in each["trials"] if trial["answer"] not in tried]
+    return line | {"trials": [*kept, *line["trials"]]}
+
+
 def _line(trial: Trial) -> str:
     mark = "as expected" if trial.as_expected else "DIFFERS"
     expected = "" if trial.as_expected else f" (expected {' or '.join(trial.answer.expected)})"
@@ -191,8 +200,10 @@ def main(arguments: list[str] | None = None) -> int:
         except OnceproofError as error:
             print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
             return int(error.exit_code)
-        if len(chosen) == len(answers()):
-            store.put(line)
+        merged = _merged(line, store.cells)
+        # A part of the answers is no result for a client that has none yet.
+        if len(chosen) == len(answers()) or merged != line:
+            store.put(merged)
         wrong = sum(not trial.as_expected for trial in trials)
         say(f"{len(trials)} answers, {wrong} treated in another way than expected; logs: {directory}")
         differs, tried = differs or wrong > 0, tried or any(trial.asked for trial in trials)

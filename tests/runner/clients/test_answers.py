@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.clients.answers.table import Treatment, answers
-from fixtures.clients.answers.trial import Trial
+from fixtures.clients.answers.trial import Attempt, Trial
 from runner.clients import answers as command
 from runner.clients.answers import main, render
 from verification.vocabulary.verdict import ExitCode
@@ -85,6 +85,27 @@ def test_the_page_shows_what_differs_and_what_is_untrue(tmp_path: Path) -> None:
     assert "| request | answer | expected | a 1 (4.3.1, 2026-01-01) | b 1 (4.3.1, 2026-01-01) |" in page
     assert "| EndTxn | INVALID_TXN_STATE | fatal | fatal | **retriable** |" in page
     assert f"- **b 1**, EndTxn/INVALID_TXN_STATE: {said}" in page
+
+
+def test_a_part_that_is_tried_again_replaces_that_part(tmp_path: Path) -> None:
+    """Of the same library on the same release; others stay as they are."""
+    before = {"library": "a 1", "release": "4.3.1", "trials": [trial("one", "fatal"), trial("two", "fatal")]}
+    other = before | {"release": "4.4.0"}
+    again = before | {"trials": [trial("two", "abortable"), trial("three", "fatal")]}
+    merged = command._merged(again, [before, other])
+    assert [each["answer"] for each in merged["trials"]] == ["one", "two", "three"]
+    assert merged["trials"][1]["treated"] == "abortable"
+    assert command._merged(other | {"library": "a 2"}, [before, other])["trials"] == other["trials"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "aborted", "given_up"),
+    [("produce", False, True), ("commit", False, False), ("commit", True, True)],
+)
+def test_a_transaction_is_given_up_before_its_commit_or_by_an_abort(stage: str, aborted: bool, given_up: bool) -> None:
+    """After a failed commit its records may be committed, unless the library confirmed an abort."""
+    done = {"error": {"name": "X", "fatal": False}, "stage": stage, "aborted": aborted}
+    assert Attempt(process=1, operation=0, done=done).given_up is given_up
 
 
 def test_an_unknown_client_or_answer_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
