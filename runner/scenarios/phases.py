@@ -23,6 +23,7 @@ from fixtures.waiting import await_until
 from verification.spark.capture import capture
 
 if TYPE_CHECKING:
+    from fixtures.workloads.counters import Progress
     from runner.scenarios.scenario_run import ScenarioRun
     from verification.evidence.run_directory import RunDirectory
 
@@ -34,6 +35,11 @@ STEADY_WITHIN_S = 60.0
 RECOVERY_WITHIN_S = 90.0
 #: Floors of operations and records are usually met within 10 s of recovery. The judge reports a floor that is not met.
 AFTER_WINDOW_WITHIN_S = 60.0
+#: So long the window goes on while operations still come in that a floor lacks. Next to two other clusters on two slow
+#: processors 177 of 200 transactions came in 60 s; four times that is a rate at which a run says nothing about Kafka.
+SLOW_AFTER_WINDOW_WITHIN_S = 240.0
+#: No operation takes so long on a busy machine that others of ten clients do not end meanwhile.
+STANDSTILL_S = 10.0
 #: The floor counts records of ok operations; the live count also has acknowledged records of failed operations.
 ACKNOWLEDGED_PER_COUNTED = 1.1
 #: A client ends its operation in flight within its own deadline (15 s), then closes.
@@ -174,20 +180,33 @@ def await_after_window(scenario_run: ScenarioRun) -> None:
     """Run on until every floor is met, or the bound has passed: the judge reports too little coverage.
 
     Copiers must also have copied all inputs from before the heal: only then have successors taken over every partition.
+    On a slow machine the bound is longer, as long as what the floors lack becomes less.
     """
     healed = scenario_run.workload.progress()
-    began = time.monotonic()
+    began = less_at = time.monotonic()
     marks = scenario_run.input_ends()
-    while time.monotonic() - began < AFTER_WINDOW_WITHIN_S:
-        now = scenario_run.workload.progress()
-        if (
-            time.monotonic() - began >= scenario_run.scenario.observe_s
-            and now.ok - healed.ok >= scenario_run.floor("ok_after")
-            and now.records >= scenario_run.floor("records") * ACKNOWLEDGED_PER_COUNTED
-            and now.transactions >= scenario_run.floor("transactions")
-            and now.transactions - healed.transactions >= scenario_run.floor("transactions_after")
-            and not scenario_run.input_lag(marks)
-        ):
+    least = _missing(scenario_run, healed, healed)
+    while True:
+        missing = _missing(scenario_run, healed, scenario_run.workload.progress())
+        now = time.monotonic()
+        if missing < least:
+            least, less_at = missing, now
+        waited_s = now - began
+        if not missing and waited_s >= scenario_run.scenario.observe_s and not scenario_run.input_lag(marks):
+            return
+        comes_in = missing > 0 and now - less_at < STANDSTILL_S
+        if waited_s >= (SLOW_AFTER_WINDOW_WITHIN_S if comes_in else AFTER_WINDOW_WITHIN_S):
             return
         # The condition is checked ten times a second; the loop has a bound.
         time.sleep(0.1)
+
+
+def _missing(scenario_run: ScenarioRun, healed: Progress, now: Progress) -> float:
+    """The operations and records that the floors lack which can be counted while clients work, all together."""
+    reached = {
+        "ok_after": now.ok - healed.ok,
+        "records": now.records / ACKNOWLEDGED_PER_COUNTED,
+        "transactions": now.transactions,
+        "transactions_after": now.transactions - healed.transactions,
+    }
+    return sum(max(0.0, scenario_run.floor(name) - count) for name, count in reached.items())

@@ -59,4 +59,25 @@ def test_appends_do_not_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_ends_although_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The window has a bound: the judge reports too little coverage."""
     monkeypatch.setattr(phases, "AFTER_WINDOW_WITHIN_S", 0.01)
+    monkeypatch.setattr(phases, "STANDSTILL_S", 0.0)
     assert looks(Progress(ok=100), monkeypatch=monkeypatch) > 1
+
+
+@pytest.mark.parametrize(("moves_on", "ends_after_s"), [(True, 240), (False, 60), (None, 20)])
+def test_a_slow_machine_has_more_time_as_long_as_something_comes_in(
+    moves_on: bool | None, ends_after_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One transaction in eight seconds is too slow, and none is a standstill; with one in four the floor is met."""
+    clock = [0.0]
+    monkeypatch.setattr(phases.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(phases.time, "sleep", lambda _: clock.__setitem__(0, clock[0] + 1))
+    monkeypatch.setitem(FLOORS, "transactions_after", 40 if moves_on else 5)
+
+    def progress() -> Progress:
+        done = 0 if moves_on is False else int(clock[0] // (8 if moves_on else 4))
+        return Progress(ok=100 + done, transactions=90 + done, records=1_000)
+
+    scenario_run: Any = ScenarioRun([])
+    scenario_run.workload.progress = progress
+    phases.await_after_window(scenario_run)
+    assert clock[0] == ends_after_s
