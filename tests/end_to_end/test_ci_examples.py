@@ -37,6 +37,8 @@ from verification.vocabulary.verdict import ExitCode
 
 EXAMPLES = sorted((ROOT / "docs" / "ci").glob("*.yml"))
 SYSTEMS = (GITHUB, GITLAB)
+#: Each test starts several commands of ours; those of the second system are started each night.
+PERFORMED = (SYSTEMS[0], *(pytest.param(each, marks=pytest.mark.deep) for each in SYSTEMS[1:]))
 GUIDE = ROOT / "docs" / "ci.md"
 #: The files that a run leaves; the examples keep some of them.
 FILES = {"report.html", "results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "trace.json", "trend"}
@@ -157,7 +159,7 @@ def cases_of(done: Done, path: str) -> int:
     return sum(1 for _ in Xml.parse(done.checkout / path).iter("testcase"))  # noqa: S314 - our own file
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 @pytest.mark.parametrize(
     ("before", "now", "code", "said"),
     [
@@ -183,7 +185,7 @@ def test_an_upgrade_is_decided_by_the_new_release(
         assert cases_of(done, job_of(ROOT / "docs" / "ci" / f"{system}-upgrade.yml").junit)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 @pytest.mark.parametrize(("does", "code"), [(CLEAN, 0), (VIOLATING, 1)])
 def test_a_rolling_upgrade_is_shown_next_to_its_control(tmp_path: Path, system: str, does: str, code: int) -> None:
     """The job ends as the upgrade does; the run of the same release is its baseline."""
@@ -205,7 +207,7 @@ def test_a_night_of_upgrades_shows_the_page_of_the_matrix(tmp_path: Path) -> Non
     assert "| path | client, seed | for |" in done.summary
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 def test_an_upgrade_from_a_run_that_left_nothing_is_not_compared(tmp_path: Path, system: str) -> None:
     """Without a baseline no result could be worse, so the job ends before the new release is run."""
     given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
@@ -214,7 +216,7 @@ def test_an_upgrade_from_a_run_that_left_nothing_is_not_compared(tmp_path: Path,
     assert not (done.checkout / "reports" / "out" / "to").exists()
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 def test_an_upgrade_from_a_run_that_reached_its_limit_is_not_compared(tmp_path: Path, system: str) -> None:
     """The results of a part of a run are no baseline; they are kept, and the job ends before the new release is run."""
     given = {"from": "3.9.2", "to": "4.3.1"} if system == GITHUB else {"FROM": "3.9.2", "TO": "4.3.1"}
@@ -224,7 +226,7 @@ def test_an_upgrade_from_a_run_that_reached_its_limit_is_not_compared(tmp_path: 
     assert not (done.checkout / "reports" / "out" / "to").exists()
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 def test_a_night_that_reached_its_limit_is_no_violation(tmp_path: Path, system: str) -> None:
     """It ends with the code of `timeout`, and its report is kept."""
     given = {"kafka": "4.3.1"} if system == GITHUB else {"KAFKA": "4.3.1"}
@@ -233,7 +235,7 @@ def test_a_night_that_reached_its_limit_is_no_violation(tmp_path: Path, system: 
     assert (done.checkout / "reports" / "out" / LATEST / "summary.md").is_file()
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 @pytest.mark.parametrize(("release", "does", "code"), [("4.2.1", CLEAN, 0), ("", VIOLATING, 1)])
 def test_a_night_ends_with_its_exit_code_and_keeps_its_report(
     tmp_path: Path, system: str, release: str, does: str, code: int
@@ -252,7 +254,7 @@ def test_a_night_ends_with_its_exit_code_and_keeps_its_report(
         assert cases_of(done, job_of(ROOT / "docs" / "ci" / f"{system}-nightly.yml").junit)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 def test_the_trend_has_the_last_sixty_nights(tmp_path: Path, system: str) -> None:
     """The results of earlier nights, which the system has kept, and of this one; older ones are removed."""
     for number in range(70):
@@ -266,7 +268,7 @@ def test_the_trend_has_the_last_sixty_nights(tmp_path: Path, system: str) -> Non
     assert len(list((done.checkout / "nights").iterdir())) == 60
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", PERFORMED)
 def test_a_night_without_results_is_not_in_the_trend(tmp_path: Path, system: str) -> None:
     """A run that could not start leaves nothing; the exit code stays that of the run."""
     done = performed("nightly", system, tmp_path, {}, **{"kafka" if system == GITHUB else "KAFKA": "4.3.1"})

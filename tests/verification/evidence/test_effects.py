@@ -85,6 +85,7 @@ def test_the_reference_judge_finds_what_is_wrong_with_rows(tmp_path: Path, wrong
 
 
 @pytest.mark.spark
+@pytest.mark.deep
 def test_spark_finds_what_is_wrong_with_rows(spark: SparkSession, tmp_path: Path) -> None:
     """The same, from the same files."""
     from verification.judge.judge import judge

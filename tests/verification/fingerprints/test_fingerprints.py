@@ -120,6 +120,7 @@ def answers(spark: SparkSession) -> tuple[Answer, Answer]:
     return both(spark, frames(spark, fitting([*planted, _instead("instead"), *_generated()])))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("history", ["case-", "instead", "g"])
 def test_both_ways_find_and_show_the_same(answers: tuple[Answer, Answer], history: str) -> None:
     """Word by word, for every planted history and for hundreds that were generated and tampered with."""
@@ -277,6 +278,7 @@ def test_judgements_are_the_same_files(spark: SparkSession, tmp_path: Path, capl
     assert said_of == [f"checked {2 * len(ALL)} of {len(plant.rows['log'])} rows of the log"]
 
 
+@pytest.mark.deep
 def test_what_was_acknowledged_is_promised_whatever_the_history_counts(spark: SparkSession, tmp_path: Path) -> None:
     """The history need not say how many records an append has; one that was acknowledged and is gone is lost."""
     planted = many("uncounted")

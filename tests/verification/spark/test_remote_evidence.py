@@ -111,7 +111,7 @@ def test_what_is_asked_of_captures_has_one_answer(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["a[b]*", "{open\\c?"])
+@pytest.mark.parametrize("name", ["a[b]*", pytest.param("{open\\c?", marks=pytest.mark.deep)])
 def test_no_name_is_a_pattern(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """A run lies in the directory that is named, whatever else a pattern of that name would match."""
     from verification.judge.judge import judge
