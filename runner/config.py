@@ -215,7 +215,7 @@ class RunConfig:
     @property
     def selecting(self) -> str:
         """The option that selects the release or the build under test."""
-        return f"--image {shlex.quote(self.image)}" if self.image else selecting(self.release, self.build)
+        return selecting(self.release, self.build, self.image)
 
     @property
     def command(self) -> str:

@@ -114,7 +114,8 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         given = given_options(options, watches=watches, other_job=other_job)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
-        release = image.release if image else release if build is None else build.release
+        own = image or build
+        release = release if own is None else own.release
         release = release if upgrade is None else upgrade.target
         client = _client(options, only)
     except OnceproofError as error:

@@ -62,16 +62,15 @@ def own_image(options: argparse.Namespace, *, oldest: Release) -> ImageSubject |
     """
     if not options.image:
         return None
-    others = ("--kafka", "--kafka-libs", "--from", "--to", "--migrate", "--bootstrap")
-    values = (
-        options.kafka,
-        options.kafka_libs,
-        options.upgrade_from,
-        options.upgrade_to,
-        options.migrates,
-        options.bootstrap,
-    )
-    for name, value in zip(others, values, strict=True):
+    others = {
+        "--kafka": options.kafka,
+        "--kafka-libs": options.kafka_libs,
+        "--from": options.upgrade_from,
+        "--to": options.upgrade_to,
+        "--migrate": options.migrates,
+        "--bootstrap": options.bootstrap,
+    }
+    for name, value in others.items():
         if value:
             raise pytest.UsageError(f"--image and {name} both name the subject of the run; give one of them")
     if options.runtime == "local":
@@ -85,8 +84,10 @@ def own_image(options: argparse.Namespace, *, oldest: Release) -> ImageSubject |
         pytest.exit(str(error), returncode=error.exit_code)
 
 
-def selecting(release: Release, build: ReleaseFiles | None) -> str:
-    """The option that selects the release or the build under test."""
+def selecting(release: Release, build: ReleaseFiles | None, image: str) -> str:
+    """The option that selects the release, the build or the image under test."""
+    if image:
+        return f"--image {shlex.quote(image)}"
     return f"--kafka {release}" if build is None else f"--kafka-libs {shlex.quote(str(directory_of(build)))}"
 
 
