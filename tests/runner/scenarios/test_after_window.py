@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,18 +64,18 @@ def test_it_ends_although_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) ->
     assert looks(Progress(ok=100), monkeypatch=monkeypatch) > 1
 
 
-@pytest.mark.parametrize(("moves_on", "ends_after_s"), [(True, 240), (False, 60), (None, 20)])
+@pytest.mark.parametrize(("need", "every_s", "ends_after_s"), [(40, 8, 240), (5, math.inf, 60), (5, 4, 20)])
 def test_a_slow_machine_has_more_time_as_long_as_something_comes_in(
-    moves_on: bool | None, ends_after_s: int, monkeypatch: pytest.MonkeyPatch
+    need: int, every_s: float, ends_after_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One transaction in eight seconds is too slow, and none is a standstill; with one in four the floor is met."""
     clock = [0.0]
     monkeypatch.setattr(phases.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(phases.time, "sleep", lambda _: clock.__setitem__(0, clock[0] + 1))
-    monkeypatch.setitem(FLOORS, "transactions_after", 40 if moves_on else 5)
+    monkeypatch.setitem(FLOORS, "transactions_after", need)
 
     def progress() -> Progress:
-        done = 0 if moves_on is False else int(clock[0] // (8 if moves_on else 4))
+        done = int(clock[0] // every_s)
         return Progress(ok=100 + done, transactions=90 + done, records=1_000)
 
     scenario_run: Any = ScenarioRun([])
