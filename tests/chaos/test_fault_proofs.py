@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -226,6 +227,25 @@ def test_a_zombie_sleeps_past_its_transaction_timeout(
     injection = kind(site=ZOMBIE, successor_site=APP, past_s=6.0).inject(arena())
     assert sum(slept) == pytest.approx(6.0, abs=0.5)
     assert injection.processes == (1,)
+
+
+@pytest.mark.parametrize("kind", [PausedZombie, PartitionedZombie])
+def test_a_zombie_waits_for_its_successor(kind: type[PausedZombie] | type[PartitionedZombie]) -> None:
+    """Its commit has a deadline, which stands still while it is held: a slow start of the successor must not use it up."""
+    on = arena()
+    clients = on.clients
+    assert isinstance(clients, FakeClients)
+    seen: list[dict[int, SyncPoint]] = []
+    succeed = clients.succeed
+
+    def watched(*of: ClientProcess, **options: Any) -> Succession:
+        seen.append(dict(clients.held))
+        return succeed(*of, **options)
+
+    clients.succeed = watched  # type: ignore[method-assign]
+    kind(site=ZOMBIE, successor_site=APP).inject(on)
+    assert seen == [{1: SyncPoint.BEFORE_COMMIT}]
+    assert not clients.held
 
 
 def test_who_is_struck_himself_is_recorded() -> None:
