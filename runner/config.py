@@ -134,6 +134,11 @@ class RunConfig:
         return CASE_LANES if self.only is Only.PROTOCOL else (self.lanes + 1) // 2
 
     @property
+    def only_requests(self) -> bool:
+        """Whether requests are all that reaches the brokers: it needs neither links nor, but for some cases, Java."""
+        return self.given is not None and self.only is Only.PROTOCOL
+
+    @property
     def without_cases(self) -> bool:
         """Whether the run has no protocol cases."""
         return self.profile is Profile.SMOKE if self.only is None else self.only is not Only.PROTOCOL

@@ -23,7 +23,7 @@ from fixtures.downloads.cache import readable
 from fixtures.downloads.progress import Downloaded, Downloads
 from fixtures.errors import EnvironmentProblemError
 from fixtures.machine import check_machine, machine_report
-from fixtures.tools.java import Java, find_java, spark_java_home
+from fixtures.tools.java import Java, find_java, installed_java, spark_java_home
 from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from runner.config import RunConfig, Runtime
 from runner.console import Console
@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Jars, Java and a way to run brokers, and where clusters keep their files."""
+    """Jars, Java and a way to run brokers, and where clusters keep their files.
+
+    There may be no Java where only requests are sent (`RunConfig.only_requests`).
+    """
 
     brokers: ClusterRuntime
     files: ReleaseFiles
-    java: Java
+    java: Java | None
     clusters_directory: Path
     keep_data: bool = False
     downloads: tuple[Downloaded, ...] = ()
@@ -62,6 +65,7 @@ class Environment:
     @property
     def spark_java_home(self) -> Path:
         """A Java home that PySpark's launcher can start."""
+        assert self.java is not None, "scenarios, which Spark judges, are not run without it"
         return spark_java_home(self.java)
 
     @property
@@ -104,7 +108,7 @@ def prepare(config: RunConfig, console: Console) -> Environment:
     downloads = Downloads(stream=console.out)
     # Before anything is fetched: without the engine that `--runtime docker` needs the run ends.
     engine = None if config.given else _engine(config.runtime, downloads)
-    java = find_java(downloads=downloads)
+    java = installed_java() if config.only_requests else find_java(downloads=downloads)
     needed = (config.release,) if config.upgrade is None else (config.upgrade.source, config.upgrade.target)
     # A release that does not exist is refused before the jars of the other one are fetched.
     fetched = {
@@ -115,14 +119,16 @@ def prepare(config: RunConfig, console: Console) -> Environment:
         kind.command(config.release.version)
     brokers: ClusterRuntime
     if config.given:
-        preflight(config.given, files, say=console.say)
+        preflight(config.given, files, only_requests=config.only_requests, say=console.say)
         brokers = GivenRuntime(
             connection=config.given.connection,
             files=files,
-            toxiproxy=fetch_toxiproxy(downloads=downloads),
+            toxiproxy=None if config.only_requests else fetch_toxiproxy(downloads=downloads),
             commands=config.given.commands,
+            program=config.given.program,
         )
     else:
+        assert java is not None, "it was fetched"
         brokers = _containers(config.runtime, engine, files, downloads, image=config.image) or LocalRuntime.prepare(
             files, java, downloads=downloads, class_archive=config.class_archive
         )

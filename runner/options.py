@@ -111,7 +111,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
             refuse_upgrade_options(options)
         watches = only is Only.WATCH
         other_job = str(only) if only in (Only.UPGRADE, Only.PIPELINES) else ""
-        given = given_options(options, watches=watches, other_job=other_job)
+        given = given_options(options, watches=watches, scripted=only is Only.PROTOCOL, other_job=other_job)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
         own = image or build

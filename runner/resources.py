@@ -167,9 +167,10 @@ class RunResources(Closing):
         """
         from fixtures.tools.spark_class_archive import keep_classes
 
-        if self._abandoned or os.environ.get("CI"):
+        java = self.environment.java
+        if java is None or self._abandoned or os.environ.get("CI"):
             return
         try:
-            keep_classes(self.environment.java, say=self.console.say)
+            keep_classes(java, say=self.console.say)
         except (OnceproofError, OSError) as error:
             self.console.say(f"Could not build Spark's class archive; the next start will be slower: {error}")

@@ -102,7 +102,12 @@ class RunRecordWriter:
         """
         assert self.config.given is not None, "only `--bootstrap` has a cluster to look at"
         try:
-            preflight(self.config.given, fetch_release(self.config.release), say=self.console.say)
+            preflight(
+                self.config.given,
+                fetch_release(self.config.release),
+                only_requests=self.config.only_requests,
+                say=self.console.say,
+            )
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
         except OnceproofError as error:

@@ -285,6 +285,10 @@ class Connection:
         body = {"ClientSoftwareName": "onceproof", "ClientSoftwareVersion": "1"} if version >= 3 else {}
         pending = self.send(self.request("ApiVersions", body, version), deadline)
         response = self.receive_bytes(pending, deadline)
-        if int.from_bytes(response[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
-            version = 0
-        return decode_response(self.definitions, "ApiVersions", version, response)[1]
+        if int.from_bytes(response[4:6], "big") != ErrorCode.UNSUPPORTED_VERSION:
+            return decode_response(self.definitions, "ApiVersions", version, response)[1]
+        try:
+            return decode_response(self.definitions, "ApiVersions", 0, response)[1]
+        except ProtocolError:
+            # librdkafka's mock cluster answers a version that it does not know in that version, and not in v0.
+            return {"ErrorCode": ErrorCode.UNSUPPORTED_VERSION, "ApiKeys": []}

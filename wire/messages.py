@@ -80,14 +80,14 @@ class Definitions:
         for jar in self.jars:
             if text := _definition(jar, f"{api}Request"):
                 return int(text["apiKey"])
-        raise DefinitionError(f"no API is called {api} in {', '.join(map(_called, self.jars))}")
+        raise DefinitionError(f"no API is called {api} in {', '.join(dict.fromkeys(map(_called, self.jars)))}")
 
     def latest(self, message: str) -> int:
         """The highest version in the newest jar that has the message at all."""
         for jar in self.jars:
             if (text := _definition(jar, message)) and text["validVersions"] != "none":
                 return span(text["validVersions"])[1]
-        raise DefinitionError(f"no message is called {message} in {', '.join(map(_called, self.jars))}")
+        raise DefinitionError(f"no message is called {message} in {', '.join(dict.fromkeys(map(_called, self.jars)))}")
 
     def knows(self, message: str, version: int) -> bool:
         """Whether a message can be spoken at that version."""
@@ -102,7 +102,9 @@ class Definitions:
                 if within(version, text["validVersions"]):
                     return text
         if not found:
-            raise DefinitionError(f"no message is called {message} in {', '.join(map(_called, self.jars))}")
+            raise DefinitionError(
+                f"no message is called {message} in {', '.join(dict.fromkeys(map(_called, self.jars)))}"
+            )
         known = self.versions(message)
         raise VersionError(f"{message} has no version {version}, only {known[0]} to {known[-1]}" if known else message)
 

@@ -173,7 +173,8 @@ class Router:
         self._brokers = brokers
         return Metadata(
             cluster_id=answer.get("ClusterId"),
-            controller=answer["ControllerId"],
+            # librdkafka's mock cluster names a controller that is none of its brokers.
+            controller=answer["ControllerId"] if answer["ControllerId"] in brokers else -1,
             brokers=brokers,
             topics={item["Name"]: _topic(item) for item in answer["Topics"]},
         )

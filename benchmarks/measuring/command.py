@@ -64,6 +64,7 @@ class Bench:
         """Fetch a release and prepare to run its brokers as processes of this machine. Raises fixtures.errors."""
         config = unreported(release, self.directory, runtime=Runtime.LOCAL)
         environment = prepare(config, self.console)
+        assert environment.java is not None, "brokers are processes of this machine"
         machine = self.describe_machine(software=f"Kafka {release.version}", java=environment.java.major)
         return config, environment, machine
 

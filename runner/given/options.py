@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+import shlex
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from fixtures.clusters.given.broker_commands import BrokerCommands, read_commands
 from fixtures.clusters.given.connection import ClusterConnection, read_connection
+from fixtures.clusters.given.program import HOST, PORT, BrokerProgram
 from fixtures.workloads.write_budget import WriteBudget
 
 if TYPE_CHECKING:
@@ -34,13 +36,15 @@ _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 class GivenOptions:
     """The cluster of the user, and the beginning of all names on it.
 
-    `file` is that of `--client-properties`, `faults` that of `--faults`. `windows` of `window_s` seconds each are watched.
+    `file` is that of `--client-properties`, `faults` that of `--faults`. `program` has
+    the broker instead, if the run starts it. `windows` of `window_s` seconds each are watched.
     """
 
     connection: ClusterConnection
     prefix: str
     file: Path | None = None
     commands: BrokerCommands = field(default_factory=BrokerCommands)
+    program: BrokerProgram | None = None
     faults: Path | None = None
     dry_run: bool = False
     windows: int = 0
@@ -59,7 +63,10 @@ class GivenOptions:
         rate, megabytes = self.budget.records_per_s, self.budget.megabytes
         budget = "" if rate == DEFAULT_RECORDS_PER_S else f" --max-records-per-s {rate:g}"
         budget += "" if megabytes == DEFAULT_MB else f" --max-mb {megabytes:g}"
-        return f"--bootstrap {self.connection.bootstrap}{file}{faults}{prefix}{watched}{budget}"
+        where = f"--bootstrap {self.connection.bootstrap}"
+        if self.program:
+            where = f"--broker-command {shlex.quote(self.program.command)}"
+        return f"{where}{file}{faults}{prefix}{watched}{budget}"
 
 
 def add_given_options(group: pytest.OptionGroup) -> None:
@@ -67,6 +74,11 @@ def add_given_options(group: pytest.OptionGroup) -> None:
     group.addoption("--bootstrap", metavar="HOST:PORT,…", help="run on your own cluster, which is not ended or changed")
     group.addoption(
         "--client-properties", metavar="FILE", help="--bootstrap: TLS and SASL, as for kafka-topics.sh --command-config"
+    )
+    group.addoption(
+        "--broker-command",
+        metavar="CMD",
+        help="tox -e protocol: start your broker, and start it again if it no longer answers: './broker {port}'",
     )
     group.addoption("--faults", metavar="FILE", help="--bootstrap: your commands that crash, pause … a broker (TOML)")
     group.addoption(
@@ -92,29 +104,39 @@ def add_given_options(group: pytest.OptionGroup) -> None:
     )
 
 
-def given_options(options: Any, *, watches: bool, other_job: str) -> GivenOptions | None:
-    """The cluster of the user, None without `--bootstrap`.
+def given_options(options: Any, *, watches: bool, scripted: bool, other_job: str) -> GivenOptions | None:
+    """The cluster of the user, None without `--bootstrap` and `--broker-command`.
 
-    `watches` is for `tox -e watch`; `other_job` names the job where it is neither that nor the main one. Raises
-    pytest.UsageError and ClientPropertiesError.
+    `watches` is for `tox -e watch`, `scripted` for `tox -e protocol`; `other_job` names the job where it is neither
+    of these nor the main one. Raises pytest.UsageError and ClientPropertiesError.
     """
+    program = _program(options, scripted=scripted)
     if watches and not options.bootstrap:
         raise pytest.UsageError("`tox -e watch` needs --bootstrap, the cluster on which others act")
-    if not options.bootstrap:
-        for name in ("client_properties", "faults", "prefix", "dry_run", "max_mb", "max_records_per_s"):
+    if not options.bootstrap and program is None:
+        for name in (
+            "client_properties",
+            "faults",
+            "prefix",
+            "dry_run",
+            "max_mb",
+            "max_records_per_s",
+        ):
             # 0 is a value, which is refused elsewhere.
             if getattr(options, name) is not None and getattr(options, name) is not False:
                 raise pytest.UsageError(f"--{name.replace('_', '-')} needs --bootstrap, the cluster that it is about")
         return None
     if objection := next(_objections(options, other_job), ""):
-        raise pytest.UsageError(f"--bootstrap {objection}")
+        raise pytest.UsageError(f"--{'broker-command' if program else 'bootstrap'} {objection}")
     prefix = DEFAULT_PREFIX if options.prefix is None else options.prefix
     if not _PREFIX.fullmatch(prefix):
         raise pytest.UsageError(f"--prefix {prefix!r} must be 1 to 100 letters, digits, dots, underscores and hyphens")
     file = Path(options.client_properties).resolve() if options.client_properties else None
     faults = Path(options.faults).resolve() if options.faults else None
+    connection = read_connection(f"{HOST}:1" if program else options.bootstrap, file)
     return GivenOptions(
-        connection=read_connection(options.bootstrap, file),
+        connection=replace(connection, bootstrap=f"{HOST}:{PORT}") if program else connection,
+        program=program,
         prefix=prefix,
         file=file,
         commands=read_commands(faults),
@@ -123,6 +145,19 @@ def given_options(options: Any, *, watches: bool, other_job: str) -> GivenOption
         budget=_budget(options),
         **(_windows(options) if watches else {}),
     )
+
+
+def _program(options: Any, *, scripted: bool) -> BrokerProgram | None:
+    """The program of `--broker-command`. Raises pytest.UsageError."""
+    if options.broker_command is None:
+        return None
+    if not scripted:
+        raise pytest.UsageError("--broker-command is for `tox -e protocol`: scenarios need a cluster of three brokers")
+    if options.bootstrap:
+        raise pytest.UsageError("--broker-command starts the broker, so --bootstrap has no meaning")
+    if PORT not in options.broker_command:
+        raise pytest.UsageError(f"--broker-command must contain {PORT}, the port at which your broker has to listen")
+    return BrokerProgram(options.broker_command)
 
 
 def _budget(options: Any) -> WriteBudget:

@@ -11,8 +11,11 @@ by the run itself. The ACLs for that are among the commands whenever one is miss
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar
@@ -21,7 +24,7 @@ from runner.given.options import GivenOptions
 from runner.given.quotas import quotas
 from wire.client import Client
 from wire.codes import ErrorCode
-from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, WireError
+from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, VersionError, WireError
 from wire.messages import Definitions
 from wire.router import check
 from wire.values import CoordinatorType
@@ -62,12 +65,23 @@ class Permission:
     operations: tuple[str, ...]
 
 
-def preflight(given: GivenOptions, files: ReleaseFiles, *, say: Callable[[str], None]) -> None:
-    """Look at the cluster, and print what was found.
+def preflight(given: GivenOptions, files: ReleaseFiles, *, only_requests: bool, say: Callable[[str], None]) -> None:
+    """Look at the cluster, and print what was found; the program of its broker is started for that.
+
+    Where `only_requests` are sent, one broker is enough, and each case finds out by itself what the broker offers.
 
     Raises ClusterRefusedError and UnfitClusterError, each in one sentence: before anything was created.
     """
     definitions = Definitions.load(clients_jar(files))
+    with contextlib.ExitStack() as undo:
+        if given.program:
+            place = undo.enter_context(TemporaryDirectory(prefix="onceproof-preflight-"))
+            at = undo.enter_context(given.program.running(Path(place)))
+            given = replace(given, connection=given.connection.at(at))
+        _look(given, definitions, only_requests=only_requests, say=say)
+
+
+def _look(given: GivenOptions, definitions: Definitions, *, only_requests: bool, say: Callable[[str], None]) -> None:
     with given.connection.client(definitions, timeout_s=_ANSWERS_WITHIN_S) as client:
         metadata = _reach(client, given)
         say(
@@ -78,9 +92,12 @@ def preflight(given: GivenOptions, files: ReleaseFiles, *, say: Callable[[str], 
         connection = client.connection()
         features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
         say(f"cluster: {features or 'no finalized features are known'}")
-        if absent := [api for api in NEEDED if not _offers(client, api)]:
+        absent = [api for api in NEEDED if not _offers(client, api)]
+        if absent and only_requests:
+            say(f"cluster: it does not offer {', '.join(absent)}")
+        elif absent:
             raise UnfitClusterError(f"The cluster at {given.connection.bootstrap} does not offer {', '.join(absent)}.")
-        if len(metadata.brokers) < BROKERS_MIN:
+        if len(metadata.brokers) < BROKERS_MIN and not only_requests:
             raise UnfitClusterError(
                 f"The cluster at {given.connection.bootstrap} has {len(metadata.brokers)} of the {BROKERS_MIN} brokers that"
                 " a scenario needs: its topics have three replicas."
@@ -152,6 +169,8 @@ def _is_missing(client: Client, right: Permission) -> bool:
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         )
+    except VersionError:
+        pass  # there are no rights on a request that is not offered
     return False
 
 

@@ -22,24 +22,25 @@ from functools import partial
 from pathlib import Path
 
 from fixtures.clients.java.kept_jvm import KeptJvm
-from fixtures.clients.java.launch import client_jvm
+from fixtures.clients.java.launch import ClientJvm, client_jvm
 from fixtures.clusters.given.cluster import GivenCluster, NotOursError
 from fixtures.clusters.given.runtime import GIVEN
 from fixtures.clusters.locks.releases import clients_jar, definition_jars
+from fixtures.clusters.observing.coordinators import NoCoordinatorTopicError
 from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.lanes import Performer
 from runner.protocol import shared_outages
-from runner.protocol.given_cases import harmless, hindrance, remove_traces
+from runner.protocol.given_cases import harmless, hindrance, is_of_others, remove_traces
 from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext
 from runner.protocol.toolkit.local_processes import left_out
 from runner.protocol.toolkit.outage import at_once
-from runner.protocol.toolkit.script_recorder import NotApplicableError, UnmetError
+from runner.protocol.toolkit.script_recorder import NOT_IMPLEMENTED, NotApplicableError, UnmetError
 from verification.evidence.run_directory import SCRIPT
 from verification.requirements.catalogue import applies_to, load
 from verification.scripts import script as scripts
@@ -47,7 +48,7 @@ from verification.scripts.script import Relation, Script, ScriptVerdict, Stateme
 from verification.sources.access import Access
 from verification.vocabulary.releases import within
 from wire.client import Client
-from wire.errors import DefinitionError, WireError
+from wire.errors import DefinitionError, VersionError, WireError
 from wire.messages import Definitions
 from wire.transaction_versions import AT_LEAST, TransactionVersion
 
@@ -93,7 +94,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self.environment = environment
         self.directory = directory
         self.release = release
-        load_definitions = harmless if environment.runtime == GIVEN else Definitions.load
+        load_definitions = harmless if is_of_others(environment) else Definitions.load
         self._definitions = load_definitions(*definition_jars(environment.files))
         self._defined = Definitions.load(clients_jar(environment.files))
         self._prefix = prefix
@@ -101,7 +102,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
         self._clients = OpenClients()
-        self._java = KeptJvm(partial(client_jvm, environment.files, environment.java), directory / "clients")
+        self._java = KeptJvm(partial(_jvm, environment), directory / "clients")
 
     def perform(self, case: ProtocolCase) -> ScriptVerdict:
         """Perform one case, write its script, and judge it. Raises the errors of a cluster that does not start.
@@ -169,7 +170,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
             reason = f"{self.release} has neither TV2 nor levels of transaction.version"
             return replace(self._empty(case), inapplicable=reason)
         case = replace(case, requirements=applicable)
-        if case.needs.secured and self._runtime != "local":
+        if case.needs.secured and self._runtime not in ("local", GIVEN):
             return replace(self._empty(case), inapplicable=left_out("clusters there have no secured listener"))
         if case.needs.secured and (unmet := self._unsecured()):
             return replace(self._empty(case), statements=unmet)
@@ -281,6 +282,8 @@ def _play(case: ProtocolCase, context: CaseContext) -> str:
     except NotApplicableError:
         raise
     except Exception as error:
+        if isinstance(context.cluster, GivenCluster) and isinstance(error, VersionError | NoCoordinatorTopicError):
+            raise NotApplicableError(f"{NOT_IMPLEMENTED}: {error}") from error
         if isinstance(context.cluster, GivenCluster) and isinstance(error, DefinitionError | NotOursError):
             raise NotApplicableError(f"not run on a cluster of yours: {error}") from error
         LOG.exception("%s broke", case.key)
@@ -288,6 +291,13 @@ def _play(case: ProtocolCase, context: CaseContext) -> str:
     finally:
         context.close()
     return ""
+
+
+def _jvm(environment: Environment) -> ClientJvm:
+    """The JVM of the release's own clients. Raises NotApplicableError where there is no Java."""
+    if environment.java is None:
+        raise NotApplicableError("it needs kafka-clients, and so Java 17 to 25, which this machine does not have")
+    return client_jvm(environment.files, environment.java)
 
 
 def _precondition(what: str, expected: object, observed: object) -> Statement:

@@ -42,6 +42,11 @@ def harmless(*jars: Path) -> Definitions:
     return Definitions.load(*carried(*jars, apis=HARMLESS))
 
 
+def is_of_others(environment: Environment) -> bool:
+    """Whether others may be on the cluster: no one else uses a program that the run has started."""
+    return isinstance(environment.brokers, GivenRuntime) and environment.brokers.program is None
+
+
 def without_commands(environment: Environment) -> Environment:
     """The same environment, in which no command of the user is run."""
     brokers = environment.brokers

@@ -11,13 +11,13 @@ from runner.given.options import DEFAULT_MB, DEFAULT_RECORDS_PER_S, GivenOptions
 
 
 def options(**given: Any) -> SimpleNamespace:
-    names = ("client_properties", "faults", "prefix", "max_mb", "max_records_per_s", "kafka_libs")
+    names = ("client_properties", "faults", "prefix", "max_mb", "max_records_per_s", "kafka_libs", "broker_command")
     plain = {**dict.fromkeys(names), "bootstrap": "kafka:9092", "kafka": "4.3.1", "runtime": "auto", "keep": False}
     return SimpleNamespace(**(plain | {"dry_run": False} | given))
 
 
-def chosen(**given: Any) -> GivenOptions:
-    found = given_options(options(**given), watches=False, other_job="")
+def chosen(*, scripted: bool = False, **given: Any) -> GivenOptions:
+    found = given_options(options(**given), watches=False, scripted=scripted, other_job="")
     assert found is not None
     return found
 
@@ -42,4 +42,27 @@ def test_a_budget_has_defaults_and_is_repeated_only_where_it_differs() -> None:
 def test_a_budget_that_cannot_be_is_one_sentence(given: dict[str, Any], said: str) -> None:
     """Before anything is asked of the cluster."""
     with pytest.raises(pytest.UsageError, match=said):
-        given_options(options(**given), watches=False, other_job="")
+        chosen(**given)
+
+
+def test_a_broker_may_be_a_program() -> None:
+    """Its address is not known before it starts; the command is repeated as it was given."""
+    found = chosen(scripted=True, bootstrap=None, broker_command="./broker --port {port}")
+    assert found.program is not None
+    assert found.connection.bootstrap == "127.0.0.1:{port}"
+    assert found.written == "--broker-command './broker --port {port}'"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scripted": False, "bootstrap": None}, "--broker-command is for `tox -e protocol`"),
+        ({}, "--broker-command starts the broker, so --bootstrap has no meaning"),
+        ({"bootstrap": None, "broker_command": "./broker"}, r"--broker-command must contain \{port\}"),
+        ({"bootstrap": None, "kafka": None}, "--broker-command needs --kafka VERSION"),
+    ],
+)
+def test_a_program_that_cannot_be_started_is_one_sentence(given: dict[str, Any], said: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(pytest.UsageError, match=said):
+        chosen(**({"scripted": True, "broker_command": "./broker {port}"} | given))

@@ -1,0 +1,74 @@
+"""Protocol cases on a broker of another make, which the run starts: librdkafka's mock, and programs that are none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.real_cluster import RELEASE
+from tests.support.whole_commands import Command, python
+
+pytestmark = pytest.mark.cluster
+
+MOCK = f"{sys.executable} -m fixtures.clients.mock_broker {{port}}"
+#: A minute on a loaded machine.
+ENDS_WITHIN_S = 120.0
+
+
+@pytest.fixture
+def protocol(tmp_path: Path) -> Iterator[Callable[..., Command]]:
+    """Starts `tox -e protocol` on a broker; it ends with the test."""
+    commands: list[Command] = []
+
+    def start(broker: str, *more: str) -> Command:
+        run = ("--broker-command", broker, "--kafka", RELEASE, "--run-dir", str(tmp_path / "run"))
+        commands.append(Command(tmp_path, python("pytest", "suites/protocol", *run, *more), {}))
+        return commands[-1]
+
+    yield start
+    for each in commands:
+        each.close()
+
+
+def test_a_broker_of_another_make_passes_fails_and_lacks(protocol: Callable[..., Command], tmp_path: Path) -> None:
+    """A request that it does not offer is no failure; a wrong answer is one, with request and answer in the evidence."""
+    cases = ("half_of_an_identity", "the_next_batch_is_appended", "list_transactions_by_pattern", "a_gap_is_refused")
+    ended = protocol(MOCK, "-k", " or ".join(cases)).end(within_s=ENDS_WITHIN_S)
+    assert ended.code == 1, ended.output
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = {each["id"]: each for each in results["cases"]}
+    assert {name: each["verdict"] for name, each in found.items()} == {
+        "administration-list-transactions-by-pattern": "NOT_APPLICABLE",
+        "idempotence-half-of-an-identity-is-malformed": "FAIL",
+        "idempotence-the-next-batch-is-appended": "PASS",
+        "idempotence-a-gap-is-refused": "FAIL",
+    }
+    lacking = found["administration-list-transactions-by-pattern"]["reason"]
+    assert lacking.startswith("not implemented: the broker at 127.0.0.1:")
+    assert lacking.endswith("does not offer ListTransactions")
+    script = tmp_path / "run" / found["idempotence-a-gap-is-refused"]["script"]["path"]
+    asked = [each["api"] for each in json.loads(script.read_text(encoding="utf-8"))["exchanges"]]
+    assert "Produce" in asked
+    assert not (tmp_path / "run" / "clusters" / "cases-1" / "cluster-1").exists()
+    ended.left_nothing()
+
+
+@pytest.mark.parametrize(
+    ("broker", "said"),
+    [
+        (f"{sys.executable} -c 'raise SystemExit(3)' {{port}}", r"ended with exit status 3 before it listened at 127"),
+        ("/nowhere/broker {port}", r"broker could not be started: .*nowhere"),
+        (f"{sys.executable} -m http.server --bind 127.0.0.1 {{port}}", r"(cannot be reached|does not speak Kafka)"),
+    ],
+    ids=["it ends", "it does not exist", "it speaks HTTP"],
+)
+def test_a_program_that_is_no_broker_is_named(protocol: Callable[..., Command], broker: str, said: str) -> None:
+    """One sentence and exit code 5; nothing is left running."""
+    ended = protocol(broker, "-k", "a_gap_is_refused").end(within_s=ENDS_WITHIN_S)
+    ended.refused(said, code=5)
+    ended.left_nothing()
