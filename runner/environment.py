@@ -23,7 +23,7 @@ from fixtures.downloads.cache import readable
 from fixtures.downloads.progress import Downloaded, Downloads
 from fixtures.errors import EnvironmentProblemError
 from fixtures.machine import check_machine, machine_report
-from fixtures.tools.java import Java, find_java, installed_java, spark_java_home
+from fixtures.tools.java import Java, find_java, present_java, spark_java_home
 from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from runner.config import RunConfig, Runtime
 from runner.console import Console
@@ -96,7 +96,7 @@ class Environment:
 
 def describe_machine(config: RunConfig, console: Console) -> dict[str, str]:
     """Print and return facts about this machine, by name; called before anything is fetched or started."""
-    found = {fact.name: fact.value for fact in machine_report(config.release)}
+    found = {fact.name: fact.value for fact in machine_report(config.release, only_jars=config.only_requests)}
     for name, value in found.items():
         console.say(f"{name}: {value}")
     return found
@@ -108,7 +108,7 @@ def prepare(config: RunConfig, console: Console) -> Environment:
     downloads = Downloads(stream=console.out)
     # Before anything is fetched: without the engine that `--runtime docker` needs the run ends.
     engine = None if config.given else _engine(config.runtime, downloads)
-    java = installed_java() if config.only_requests else find_java(downloads=downloads)
+    java = present_java() if config.only_requests else find_java(downloads=downloads)
     needed = (config.release,) if config.upgrade is None else (config.upgrade.source, config.upgrade.target)
     # A release that does not exist is refused before the jars of the other one are fetched.
     fetched = {

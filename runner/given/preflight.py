@@ -84,9 +84,8 @@ def preflight(given: GivenOptions, files: ReleaseFiles, *, only_requests: bool, 
 def _look(given: GivenOptions, definitions: Definitions, *, only_requests: bool, say: Callable[[str], None]) -> None:
     with given.connection.client(definitions, timeout_s=_ANSWERS_WITHIN_S) as client:
         metadata = _reach(client, given)
-        say(
-            f"cluster: {len(metadata.brokers)} brokers at {given.connection.bootstrap}; names begin with {given.prefix}"
-        )
+        found = f"{len(metadata.brokers)} broker{'' if len(metadata.brokers) == 1 else 's'}"
+        say(f"cluster: {found} at {given.connection.bootstrap}; names begin with {given.prefix}")
         for broker, address in sorted(metadata.brokers.items()):
             _reach_broker(client, broker, f"{address.host}:{address.port}")
         connection = client.connection()
