@@ -40,13 +40,14 @@ from runner.protocol.toolkit.case import Needs
 from runner.protocol.toolkit.context import QUORUM_SINCE, CaseContext
 from runner.protocol.toolkit.local_processes import left_out
 from runner.protocol.toolkit.outage import at_once
-from runner.protocol.toolkit.script_recorder import NOT_IMPLEMENTED, NotApplicableError, UnmetError
+from runner.protocol.toolkit.script_recorder import NotApplicableError, UnmetError
 from verification.evidence.run_directory import SCRIPT
 from verification.requirements.catalogue import applies_to, load
 from verification.scripts import script as scripts
 from verification.scripts.script import Relation, Script, ScriptVerdict, Statement
 from verification.sources.access import Access
 from verification.vocabulary.releases import within
+from verification.vocabulary.verdict import NOT_IMPLEMENTED
 from wire.client import Client
 from wire.errors import DefinitionError, VersionError, WireError
 from wire.messages import Definitions

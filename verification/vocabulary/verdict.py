@@ -40,6 +40,10 @@ class Decision(StrEnum):
     UNDECIDED = "UNDECIDED"
 
 
+#: The beginning of the reason of NOT_APPLICABLE where a broker of another make does not offer a request.
+NOT_IMPLEMENTED = "not implemented"
+
+
 class ExitCode(IntEnum):
     """The exit codes of every entry point."""
 

@@ -10,9 +10,6 @@ from verification.scripts.script import Exchange, Relation, Statement, plain
 from wire.errors import WireError
 from wire.schema import Body
 
-#: The beginning of the reason of a case for which a broker of another make lacks a request.
-NOT_IMPLEMENTED = "not implemented"
-
 
 class UnmetError(Exception):
     """A precondition of a script does not hold, so that the script tests nothing and ends."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from runner import implementations as command
-from runner.implementations import MATRIX, Implementation, main, perform, render
 from runner.matrix_run import MatrixRunError
+from runner.protocol import implementations as command
+from runner.protocol.implementations import MATRIX, Implementation, main, perform, render
 from verification.vocabulary.verdict import ExitCode
 
 

@@ -11,11 +11,9 @@ never a failure. The comparison judges no release: a failed requirement of Kafka
 
 from __future__ import annotations
 
-import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +24,13 @@ from fixtures.clusters.given.program import PORT
 from fixtures.clusters.locks.releases import default_release
 from fixtures.errors import OnceproofError
 from fixtures.tools.go_program import built
-from runner import checkout, matrix_run
+from runner import checkout, matrix_run, requirement_table
 from runner.config import ROOT
-from runner.given.options import DEFAULT_PREFIX
 from runner.matrix_run import MatrixRunError
-from runner.protocol.toolkit.script_recorder import NOT_IMPLEMENTED
 from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
-from verification.requirements.catalogue import FAMILIES, load
-from verification.vocabulary.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import ExitCode
 
 #: Both are kept in the repository, so that the comparison goes on on another machine.
 LINES = ROOT / "docs" / "generated" / "implementations.jsonl"
@@ -43,15 +38,6 @@ TABLE = ROOT / "docs" / "generated" / "implementations.md"
 KFAKE = ROOT / "fixtures" / "clusters" / "kfake"
 #: The cases of a release took 6 minutes on two slow cores; three times that is a run that hangs.
 RUN_WITHIN_S = 1_200.0
-#: Longer ones are lists of codes; the evidence of the run has them whole.
-REASON_MAX = 200
-_NAME_OF_RUN = re.compile(rf"{DEFAULT_PREFIX}[0-9a-f]{{12}}-")
-_WORDS = {
-    Verdict.PASS.name: "passes",
-    Verdict.FAIL.name: "**fails**",
-    Verdict.INCONCLUSIVE.name: "not decided",
-    Verdict.ERROR.name: "not decided",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +67,8 @@ def perform(subject: Implementation) -> dict[str, Any]:
     line, results = matrix_run.perform(name, arguments, within_s=RUN_WITHIN_S)
     if line["exit_code"] == ExitCode.ENVIRONMENT:
         raise MatrixRunError(f"{subject.name} could not be tried; the output says why.")
-    found = {each["id"]: _result(each) for each in results["requirements"]}
-    return {"name": subject.name, "like": subject.like, "version": version, **line, "requirements": found}
+    kept = {"name": subject.name, "like": subject.like, "version": version, **line}
+    return kept | {"requirements": requirement_table.results_of(results)}
 
 
 def _reached(subject: Implementation) -> tuple[tuple[str, ...], str]:
@@ -99,22 +85,10 @@ def _version_of_kfake() -> str:
     return next(line.split()[-1] for line in module.splitlines() if "pkg/kfake" in line)
 
 
-def _result(requirement: dict[str, Any]) -> dict[str, str]:
-    """A requirement as a line keeps it: the word of its cell, and for a failure the case and its reason."""
-    decided = requirement["decided_by"]
-    if requirement["verdict"] == Verdict.NOT_APPLICABLE.name:
-        lacking = any(each["reason"].startswith(NOT_IMPLEMENTED) for each in decided)
-        return {"word": NOT_IMPLEMENTED if lacking else "not tried"}
-    word = _WORDS.get(requirement["verdict"] or "", "not tried")
-    failed = next((each for each in decided if each["verdict"] == Verdict.FAIL.name), None)
-    return {"word": word} | ({"case": failed["id"], "reason": failed["reason"]} if failed else {})
-
-
 def render(lines: Sequence[dict[str, Any]]) -> str:
     """The page: a summary, a table of requirements for each family, and the failures of brokers of other makes."""
     order = {each.name: number for number, each in enumerate(MATRIX)}
     shown = sorted(lines, key=lambda line: order.get(line["name"], len(order)))
-    words = [*dict.fromkeys(_WORDS.values()), NOT_IMPLEMENTED, "not tried"]
     return "\n".join(
         [
             "# Implementations",
@@ -123,49 +97,26 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "[Other brokers](../implementations.md) says how to read it, and how to try a broker of your own.",
             "",
             *markdown_table(
-                ["broker", "version", "requirements of", *words, "minutes", "commit"],
-                ([each["name"], each["version"], each["like"], *_counts(each, words), *_cost(each)] for each in shown),
+                ["broker", "version", "requirements of", *requirement_table.WORDS, "minutes", "commit"],
+                (
+                    [each["name"], each["version"], each["like"], *requirement_table.counts(each), *_cost(each)]
+                    for each in shown
+                ),
             ),
             "",
-            *(line for family in FAMILIES for line in _family(family, shown)),
-            *(line for each in shown if not each["name"].startswith("Kafka ") for line in _failures(each)),
+            *requirement_table.tables(shown),
+            *(
+                line
+                for each in shown
+                if not each["name"].startswith("Kafka ")
+                for line in requirement_table.failures(each)
+            ),
         ]
     )
 
 
-def _counts(line: dict[str, Any], words: Sequence[str]) -> list[str]:
-    counted = Counter(each["word"] for each in line["requirements"].values())
-    return [str(counted[word]) for word in words]
-
-
 def _cost(line: dict[str, Any]) -> list[str]:
     return [f"{line['seconds'] / 60:.1f}", line["commit"]]
-
-
-def _family(family: str, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The table of a family: those of its requirements that were tried on some subject."""
-    rows = []
-    for each in load().values():
-        cells = [line["requirements"].get(each.id, {}).get("word", "not tried") for line in lines]
-        if each.family == family and set(cells) != {"not tried"}:
-            rows.append([f"`{each.id}`", *cells])
-    if rows:
-        yield from (f"## {family}", "", *markdown_table(["requirement", *(line["name"] for line in lines)], rows), "")
-
-
-def _failures(line: dict[str, Any]) -> Iterator[str]:
-    failed = {name: each for name, each in line["requirements"].items() if "case" in each}
-    if not failed:
-        return
-    yield from (f"## Failures of {line['name']}", "")
-    rows = ([f"`{name}`", f"`{each['case']}`", _text(each["reason"])] for name, each in failed.items())
-    yield from (*markdown_table(["requirement", "case", "seen"], rows), "")
-
-
-def _text(reason: str) -> str:
-    """A reason in a cell, without the names of one run."""
-    text = _NAME_OF_RUN.sub("", " ".join(reason.split())).replace("|", "\\|")
-    return text if len(text) <= REASON_MAX else f"{text[:REASON_MAX]} …"
 
 
 def read() -> Stored:
@@ -201,7 +152,7 @@ def _declare(parser: ArgumentParser) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Try the subjects without a result of this commit; exit code 2 for a subject that is missing, 5 for a broken run."""
-    parser = Parser(prog="python -m runner.implementations", description=(__doc__ or "").splitlines()[0])
+    parser = Parser(prog="python -m runner.protocol.implementations", description=(__doc__ or "").splitlines()[0])
     _declare(parser)
     options = parser.parse_args(arguments)
     stored, commit = read(), checkout.commit()
@@ -221,5 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     end_with(
-        main, program="python -m runner.implementations", kept=f"the results so far are in {LINES.relative_to(ROOT)}"
+        main,
+        program="python -m runner.protocol.implementations",
+        kept=f"the results so far are in {LINES.relative_to(ROOT)}",
     )
