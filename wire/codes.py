@@ -191,6 +191,17 @@ RETRIABLE = frozenset(
 CODE_FIELDS = frozenset({"ErrorCode", "PartitionErrorCode"})
 
 
+#: The refusals of an authorizer (KIP-11).
+NO_RIGHT = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+
 def code_name(code: int) -> str:
     """A code as shown to people: `INVALID_TXN_STATE (48)`."""
     try:

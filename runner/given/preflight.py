@@ -23,7 +23,7 @@ from fixtures.errors import EnvironmentProblemError, UsageError
 from runner.given.options import GivenOptions
 from runner.given.quotas import quotas
 from wire.client import Client
-from wire.codes import ErrorCode
+from wire.codes import NO_RIGHT
 from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, VersionError, WireError
 from wire.messages import Definitions
 from wire.router import check
@@ -162,12 +162,7 @@ def _is_missing(client: Client, right: Permission) -> bool:
     try:
         right.ask(client)
     except BrokerError as error:
-        return error.error in (
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            ErrorCode.GROUP_AUTHORIZATION_FAILED,
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        )
+        return error.error in NO_RIGHT
     except VersionError:
         pass  # there are no rights on a request that is not offered
     return False

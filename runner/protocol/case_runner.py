@@ -33,7 +33,7 @@ from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.lanes import Performer
 from runner.protocol import shared_outages
-from runner.protocol.given_cases import harmless, hindrance, is_of_others, remove_traces
+from runner.protocol.given_cases import NEEDS_THE_INSIDE, harmless, hindrance, is_of_others, remove_traces
 from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
@@ -49,7 +49,8 @@ from verification.sources.access import Access
 from verification.vocabulary.releases import within
 from verification.vocabulary.verdict import NOT_IMPLEMENTED
 from wire.client import Client
-from wire.errors import DefinitionError, VersionError, WireError
+from wire.codes import NO_RIGHT
+from wire.errors import BrokerError, DefinitionError, VersionError, WireError
 from wire.messages import Definitions
 from wire.transaction_versions import AT_LEAST, TransactionVersion
 
@@ -73,6 +74,7 @@ class ProtocolCase:
     shares: tuple[str, ...] = ()
     time_critical: bool = False
     one_broker: bool = False
+    inside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,9 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         given = cluster if isinstance(cluster, GivenCluster) else None
         access = Access() if given is None else given.connection.access()
         with self._clients.opened(cluster.witness_bootstrap, self._definitions, access) as client:
-            missing = "" if given is None else hindrance(case.needs, given, one_broker=case.one_broker)
+            missing = (
+                "" if given is None else hindrance(case.needs, given, one_broker=case.one_broker, inside=case.inside)
+            )
             missing = missing or _missing(client, case.transaction_version)
             if missing:
                 return replace(self._empty(case), inapplicable=missing)
@@ -283,8 +287,13 @@ def _play(case: ProtocolCase, context: CaseContext) -> str:
     except NotApplicableError:
         raise
     except Exception as error:
-        if isinstance(context.cluster, GivenCluster) and isinstance(error, VersionError | NoCoordinatorTopicError):
+        if isinstance(context.cluster, GivenCluster) and isinstance(error, NoCoordinatorTopicError):
+            lacking = f"{NOT_IMPLEMENTED}: {error}" if context.cluster.shows_its_inside else NEEDS_THE_INSIDE
+            raise NotApplicableError(lacking) from error
+        if isinstance(context.cluster, GivenCluster) and isinstance(error, VersionError):
             raise NotApplicableError(f"{NOT_IMPLEMENTED}: {error}") from error
+        if isinstance(context.cluster, GivenCluster) and isinstance(error, BrokerError) and error.error in NO_RIGHT:
+            raise NotApplicableError(f"it needs a right that this principal does not have: {error}") from error
         if isinstance(context.cluster, GivenCluster) and isinstance(error, DefinitionError | NotOursError):
             raise NotApplicableError(f"not run on a cluster of yours: {error}") from error
         LOG.exception("%s broke", case.key)

@@ -206,6 +206,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
         needs=_needs(item),
         shares=shares,
         time_critical=time_critical,
+        inside=item.get_closest_marker("inside") is not None,
         one_broker=item.get_closest_marker("one_broker") is not None,
         play=item.function,
         replay=f'tox -e protocol -- {config.selecting}{where} -k "{item.originalname}"',

@@ -37,6 +37,9 @@ HARMLESS = (
 )
 
 
+NEEDS_THE_INSIDE = "it needs a principal that may describe the cluster and its internal topics"
+
+
 def harmless(*jars: Path) -> Definitions:
     """The definitions of these requests from kafka-clients jars, newest first. Raises DefinitionError."""
     return Definitions.load(*carried(*jars, apis=HARMLESS))
@@ -55,17 +58,18 @@ def without_commands(environment: Environment) -> Environment:
     return replace(environment, brokers=replace(brokers, commands=BrokerCommands()))
 
 
-def hindrance(needs: Needs, cluster: GivenCluster, *, one_broker: bool = False) -> str:
+def hindrance(needs: Needs, cluster: GivenCluster, *, one_broker: bool = False, inside: bool = False) -> str:
     """Why a case cannot be performed on this cluster; empty if it can. Raises ObservationError.
 
-    `one_broker` is for a case that asks one broker for what several share.
+    `one_broker` is for a case that asks one broker for what several share, `inside` for one that needs more rights than
+    those on the prefix.
     """
-    return next(_hindrances(needs, cluster, one_broker=one_broker), "")
+    return next(_hindrances(needs, cluster, one_broker=one_broker, inside=inside), "")
 
 
-def _hindrances(needs: Needs, cluster: GivenCluster, *, one_broker: bool) -> Iterator[str]:
-    if not cluster.shows_its_inside:
-        yield "it needs a principal that may describe the cluster and its internal topics"
+def _hindrances(needs: Needs, cluster: GivenCluster, *, one_broker: bool, inside: bool) -> Iterator[str]:
+    if inside and not cluster.shows_its_inside:
+        yield NEEDS_THE_INSIDE
     if one_broker and len(cluster.brokers) > 1:
         yield "it needs a cluster of one broker"
     if needs.releases or needs.secured:

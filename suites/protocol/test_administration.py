@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import Any
 
-from runner.protocol.toolkit.case import BOTH, THREE, needs, one_broker, requirement, versions
+from runner.protocol.toolkit.case import BOTH, THREE, inside, needs, one_broker, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
@@ -277,6 +277,7 @@ def test_a_hanging_transaction_is_found_and_ended(case: CaseContext) -> None:
 @requirement("ADM-04")
 @versions(*BOTH)
 @one_broker
+@inside
 def test_hanging_offsets_are_no_exception(case: CaseContext) -> None:
     """A transaction that is open on the offsets of a group is shown like any other, and does not count as hanging."""
     (at,) = case.topic()

@@ -64,9 +64,10 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
 def test_a_client_survives_a_late_duplicate(case: CaseContext) -> None:
     """A librdkafka producer goes on after the duplicate of a request that the network held has arrived."""
     (at,) = case.topic()
-    client = LibrdkafkaClient(case, name := f"{case.name}-client")
+    name = f"{case.name}-client"
     held = FrameFilter(api="Produce", transactional_id=name, count=1)
     with tampered(case, held, Hold(), Link(source=APP, target=BrokerId(case.leader(at)))) as late:
+        client = LibrdkafkaClient(case, name)
         case.require("the first transaction", client.transaction(at.topic, "a"), "committed")
         case.require("requests that were held", late.rule.count, 1)
         case.require("what a reader is given", case.inspect.committed(at), ["a"])

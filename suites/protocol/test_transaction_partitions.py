@@ -8,6 +8,7 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import fencing_code, outside_code
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.protocol.toolkit.responses import Response
+from runner.protocol.toolkit.script_recorder import NotApplicableError
 from wire.codes import ErrorCode as Code
 from wire.values import Producer, TopicPartition
 
@@ -136,7 +137,11 @@ def verify(producer: ScriptedProducer, identity: Producer, *places: TopicPartiti
     case = producer.case
     assert producer.transactional_id is not None
     broker = case.coordinator(producer.transactional_id)
-    return case.ask("AddPartitionsToTxn", {"Transactions": [transaction]}, broker=broker, version=version)
+    answer = case.ask("AddPartitionsToTxn", {"Transactions": [transaction]}, broker=broker, version=version)
+    if answer["ErrorCode"] == Code.CLUSTER_AUTHORIZATION_FAILED:
+        raise NotApplicableError("it needs the right of a broker (ClusterAction)")
+    case.require("transactions in the answer", len(answer["ResultsByTransaction"]), 1)
+    return answer
 
 
 def _expect_transaction(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from operator import eq
 
-from runner.protocol.toolkit.case import Needs, needs, requirement, versions
+from runner.protocol.toolkit.case import Needs, inside, needs, requirement, versions
 from runner.protocol.toolkit.context import NOT_NOW, CaseContext
 from runner.protocol.toolkit.expected_codes import late_commit_code
 from runner.protocol.toolkit.inspector import result
@@ -74,6 +74,7 @@ def test_every_end_answers_with_the_next_epoch(case: CaseContext) -> None:
 
 @requirement("TV2-03")
 @versions(TransactionVersion.TV2)
+@inside
 def test_partitions_and_offsets_are_added_by_writing(case: CaseContext) -> None:
     """The first Produce and the first TxnOffsetCommit add their partition, and the commit covers both."""
     here, there = case.topic(partitions=2)

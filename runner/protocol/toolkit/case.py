@@ -31,6 +31,8 @@ needs = pytest.mark.needs
 #: For cases that ask one broker for what several brokers share, such as the list of all transactions; or that write to
 #: several partitions in one request. They are not for a cluster of the user with several brokers.
 one_broker = pytest.mark.one_broker
+#: For cases whose answers lack what a principal may not describe: internal topics, or ids that are not under its prefix.
+inside = pytest.mark.inside
 
 BOTH = (TransactionVersion.TV1, TransactionVersion.TV2)
 #: The level that a new cluster has finalized, on every release that can be formatted with a level (TV2-01). A case that
