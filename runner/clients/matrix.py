@@ -31,7 +31,7 @@ TABLE = ROOT / "docs" / "generated" / "clients.md"
 #: The release of the comparison. It drops markers of partitions without a leader (KB-16), whatever the client.
 RELEASE = "4.3.1"
 SEED = 1
-#: The scenarios of a client took 12 minutes on two slow cores; three times that is a run that hangs.
+#: The scenarios of a client took 8 minutes on two slow cores; five times that is a run that hangs.
 RUN_WITHIN_S = 2_400.0
 #: The lines of results, one for each client.
 Stored = CellStore[str, dict[str, Any]]
