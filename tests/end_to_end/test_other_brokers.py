@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +13,14 @@ from typing import Any
 
 import pytest
 
+from fixtures.clusters.given.broker_commands import BrokerCommands
+from fixtures.clusters.given.connection import ClusterConnection
+from fixtures.clusters.given.program import BrokerProgram
+from fixtures.clusters.given.runtime import GivenRuntime
+from fixtures.clusters.locks.releases import fetch_release, parse_release
+from fixtures.clusters.pool import ClusterPool
+from runner.protocol.toolkit.case import Needs
+from tests.support.paths import ROOT
 from tests.support.real_cluster import RELEASE
 from tests.support.whole_commands import Command, python
 
@@ -56,6 +67,35 @@ def test_a_broker_of_another_make_passes_fails_and_lacks(protocol: Callable[...,
     assert "Produce" in asked
     assert not (tmp_path / "run" / "clusters" / "cases-1" / "cluster-1").exists()
     ended.left_nothing()
+
+
+def test_a_broker_that_ended_is_started_again(tmp_path: Path) -> None:
+    """The next case gets a broker that answers, at another address; the one before is lost, and nothing else."""
+    program = tmp_path / "broker.py"
+    program.write_text(
+        "import os, sys\nfrom pathlib import Path\nfrom fixtures.clients.mock_broker import main\n"
+        f"Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\nmain(sys.argv[1:])\n",
+        encoding="utf-8",
+    )
+    runtime = GivenRuntime(
+        connection=ClusterConnection(bootstrap="127.0.0.1:{port}"),
+        files=fetch_release(parse_release(RELEASE)),
+        toxiproxy=None,
+        commands=BrokerCommands(),
+        program=BrokerProgram(f"/usr/bin/env PYTHONPATH={ROOT} {sys.executable} {program} {{port}}"),
+    )
+    spec, count = Needs().spec(RELEASE), itertools.count()
+    with ClusterPool(
+        lambda each: runtime.launch(each, tmp_path / str(next(count)), keep_data=False), settle_s=0.5
+    ) as pool:
+        first = pool.lease(spec)
+        assert pool.lease(spec) is first
+        os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), signal.SIGKILL)
+        second = pool.lease(spec)
+        assert second is not first
+        assert second.witness_bootstrap != first.witness_bootstrap
+        assert second.view().alive == {1}
+        assert "did not give its roles" in pool.replacements[0]
 
 
 @pytest.mark.parametrize(
