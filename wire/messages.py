@@ -75,19 +75,24 @@ class Definitions:
         spans = [span(text["validVersions"]) for jar in self.jars if (text := _definition(jar, message))]
         return sorted({version for first, last in spans for version in range(first, last + 1)})
 
+    @property
+    def _sources(self) -> str:
+        """The jars in words."""
+        return ", ".join(dict.fromkeys(map(_called, self.jars)))
+
     def api_key(self, api: str) -> int:
         """The number of an API."""
         for jar in self.jars:
             if text := _definition(jar, f"{api}Request"):
                 return int(text["apiKey"])
-        raise DefinitionError(f"no API is called {api} in {', '.join(dict.fromkeys(map(_called, self.jars)))}")
+        raise DefinitionError(f"no API is called {api} in {self._sources}")
 
     def latest(self, message: str) -> int:
         """The highest version in the newest jar that has the message at all."""
         for jar in self.jars:
             if (text := _definition(jar, message)) and text["validVersions"] != "none":
                 return span(text["validVersions"])[1]
-        raise DefinitionError(f"no message is called {message} in {', '.join(dict.fromkeys(map(_called, self.jars)))}")
+        raise DefinitionError(f"no message is called {message} in {self._sources}")
 
     def knows(self, message: str, version: int) -> bool:
         """Whether a message can be spoken at that version."""
@@ -102,9 +107,7 @@ class Definitions:
                 if within(version, text["validVersions"]):
                     return text
         if not found:
-            raise DefinitionError(
-                f"no message is called {message} in {', '.join(dict.fromkeys(map(_called, self.jars)))}"
-            )
+            raise DefinitionError(f"no message is called {message} in {self._sources}")
         known = self.versions(message)
         raise VersionError(f"{message} has no version {version}, only {known[0]} to {known[-1]}" if known else message)
 

@@ -85,12 +85,13 @@ def response_header_version(definitions: Definitions, api: str, version: int) ->
 def decode_response(definitions: Definitions, api: str, version: int, frame: bytes) -> tuple[int, Body]:
     """Correlation id and body of a response frame without its length; raises ProtocolError.
 
-    Bytes behind the body are not read. kafka-clients does the same (`NetworkClient.parseResponse`), and librdkafka's mock
-    cluster ends the flexible versions of Metadata with a byte too many.
+    Bytes behind the body are an error, but for Metadata: librdkafka's mock cluster ends its flexible versions with a byte
+    too many, and could not be tried otherwise.
     """
     source = Reader(frame)
     header = definitions.read("ResponseHeader", response_header_version(definitions, api, version), source)
-    return header["CorrelationId"], definitions.read(f"{api}Response", version, source)
+    decode = definitions.read if api == "Metadata" else definitions.rest
+    return header["CorrelationId"], decode(f"{api}Response", version, source)
 
 
 def decode_request(definitions: Definitions, api: str, version: int, frame: bytes) -> tuple[Body, Body]:

@@ -52,8 +52,8 @@ def perform(client: str) -> dict[str, Any]:
 def _scenario(result: dict[str, Any]) -> dict[str, Any]:
     """The verdict of a scenario, the known bugs that explain it, and the reason of one that is no PASS."""
     bugs = sorted({finding["known_bug"] for finding in result["findings"] if finding.get("known_bug")})
-    told = {} if result["verdict"] == Verdict.PASS.name else {"reason": result["reason"]}
-    return {"verdict": result["verdict"], "known_bugs": bugs} | told
+    why = {} if result["verdict"] == Verdict.PASS.name else {"reason": result["reason"]}
+    return {"verdict": result["verdict"], "known_bugs": bugs} | why
 
 
 def render(lines: Sequence[dict[str, Any]]) -> str:
@@ -105,14 +105,15 @@ def _cell(scenario: dict[str, Any] | None) -> str:
 
 def _reasons(line: dict[str, Any]) -> list[str]:
     """The reasons of the scenarios that did not pass, as far as no known bug explains them."""
-    told = {name: each["reason"] for name, each in line["scenarios"].items() if "reason" in each}
-    open_ones = {name: why for name, why in told.items() if not line["scenarios"][name]["known_bugs"]}
-    if not open_ones:
+    unexplained = {
+        name: each["reason"] for name, each in line["scenarios"].items() if "reason" in each and not each["known_bugs"]
+    }
+    if not unexplained:
         return []
     return [
         f"### {line['name']}: not PASS",
         "",
-        *markdown_table(["scenario", "reason"], ([name, text_of(why)] for name, why in sorted(open_ones.items()))),
+        *markdown_table(["scenario", "reason"], ([name, text_of(why)] for name, why in sorted(unexplained.items()))),
         "",
     ]
 

@@ -114,14 +114,7 @@ def given_options(options: Any, *, watches: bool, scripted: bool, other_job: str
     if watches and not options.bootstrap:
         raise pytest.UsageError("`tox -e watch` needs --bootstrap, the cluster on which others act")
     if not options.bootstrap and program is None:
-        for name in (
-            "client_properties",
-            "faults",
-            "prefix",
-            "dry_run",
-            "max_mb",
-            "max_records_per_s",
-        ):
+        for name in ("client_properties", "faults", "prefix", "dry_run", "max_mb", "max_records_per_s"):
             # 0 is a value, which is refused elsewhere.
             if getattr(options, name) is not None and getattr(options, name) is not False:
                 raise pytest.UsageError(f"--{name.replace('_', '-')} needs --bootstrap, the cluster that it is about")

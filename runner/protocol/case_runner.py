@@ -23,17 +23,16 @@ from pathlib import Path
 
 from fixtures.clients.java.kept_jvm import KeptJvm
 from fixtures.clients.java.launch import ClientJvm, client_jvm
-from fixtures.clusters.given.cluster import GivenCluster, NotOursError
+from fixtures.clusters.given.cluster import GivenCluster
 from fixtures.clusters.given.runtime import GIVEN
 from fixtures.clusters.locks.releases import clients_jar, definition_jars
-from fixtures.clusters.observing.coordinators import NoCoordinatorTopicError
 from fixtures.clusters.pool import ClusterPool
 from fixtures.clusters.runtime import RunningCluster
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.lanes import Performer
 from runner.protocol import shared_outages
-from runner.protocol.given_cases import NEEDS_THE_INSIDE, harmless, hindrance, is_of_others, remove_traces
+from runner.protocol.given_cases import harmless, hindrance, is_of_others, reason_to_leave_out, remove_traces
 from runner.protocol.open_clients import OpenClients
 from runner.protocol.shared_outages import OutageError, Participant
 from runner.protocol.toolkit.case import Needs
@@ -47,10 +46,8 @@ from verification.scripts import script as scripts
 from verification.scripts.script import Relation, Script, ScriptVerdict, Statement
 from verification.sources.access import Access
 from verification.vocabulary.releases import within
-from verification.vocabulary.verdict import NOT_IMPLEMENTED
 from wire.client import Client
-from wire.codes import NO_RIGHT
-from wire.errors import BrokerError, DefinitionError, VersionError, WireError
+from wire.errors import WireError
 from wire.messages import Definitions
 from wire.transaction_versions import AT_LEAST, TransactionVersion
 
@@ -287,15 +284,8 @@ def _play(case: ProtocolCase, context: CaseContext) -> str:
     except NotApplicableError:
         raise
     except Exception as error:
-        if isinstance(context.cluster, GivenCluster) and isinstance(error, NoCoordinatorTopicError):
-            lacking = f"{NOT_IMPLEMENTED}: {error}" if context.cluster.shows_its_inside else NEEDS_THE_INSIDE
+        if isinstance(context.cluster, GivenCluster) and (lacking := reason_to_leave_out(error, context.cluster)):
             raise NotApplicableError(lacking) from error
-        if isinstance(context.cluster, GivenCluster) and isinstance(error, VersionError):
-            raise NotApplicableError(f"{NOT_IMPLEMENTED}: {error}") from error
-        if isinstance(context.cluster, GivenCluster) and isinstance(error, BrokerError) and error.error in NO_RIGHT:
-            raise NotApplicableError(f"it needs a right that this principal does not have: {error}") from error
-        if isinstance(context.cluster, GivenCluster) and isinstance(error, DefinitionError | NotOursError):
-            raise NotApplicableError(f"not run on a cluster of yours: {error}") from error
         LOG.exception("%s broke", case.key)
         return f"{type(error).__name__}: {error}"
     finally:

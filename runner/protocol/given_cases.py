@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fixtures.clusters.given.broker_commands import BrokerCommands
-from fixtures.clusters.given.cluster import GivenCluster
+from fixtures.clusters.given.cluster import GivenCluster, NotOursError
 from fixtures.clusters.given.runtime import GivenRuntime
+from fixtures.clusters.observing.coordinators import NoCoordinatorTopicError
 from runner.environment import Environment
 from runner.protocol.toolkit.case import LEVEL_OF_NEW_CLUSTERS, Needs
+from verification.vocabulary.verdict import NOT_IMPLEMENTED
 from wire.client import Client
-from wire.errors import WireError
+from wire.codes import NO_RIGHT
+from wire.errors import BrokerError, DefinitionError, VersionError, WireError
 from wire.messages import Definitions, carried
 
 if TYPE_CHECKING:
@@ -81,6 +84,20 @@ def _hindrances(needs: Needs, cluster: GivenCluster, *, one_broker: bool, inside
     level = cluster.levels().get("transaction.version", 0)
     if needs.level not in (None, LEVEL_OF_NEW_CLUSTERS, level):
         yield f"it needs transaction.version {needs.level}, and this cluster has {level}"
+
+
+def reason_to_leave_out(error: Exception, cluster: GivenCluster) -> str:
+    """Why a case that ended with this error cannot be performed on this cluster; empty if the error is no such reason."""
+    match error:
+        case NoCoordinatorTopicError() if not cluster.shows_its_inside:
+            return NEEDS_THE_INSIDE
+        case VersionError() | NoCoordinatorTopicError():
+            return f"{NOT_IMPLEMENTED}: {error}"
+        case BrokerError() if error.error in NO_RIGHT:
+            return f"it needs a right that this principal does not have: {error}"
+        case DefinitionError() | NotOursError():
+            return f"not run on a cluster of yours: {error}"
+    return ""
 
 
 def remove_traces(case: CaseContext, client: Client) -> None:

@@ -271,8 +271,8 @@ def test_left_over_bytes_are_refused() -> None:
         definitions().decode("EndTxnRequest", 5, written + b"abc")
 
 
-def test_bytes_behind_a_response_are_not_read() -> None:
-    """kafka-clients leaves them, too, and librdkafka's mock cluster sends one after Metadata."""
+def test_bytes_behind_a_response_are_refused_but_for_metadata() -> None:
+    """Librdkafka's mock cluster sends one after Metadata, and could not be tried otherwise."""
     body = definitions().encode("MetadataResponse", 12, {"ControllerId": 3})
     frame = struct.pack(">i", 7) + b"\x00" + body
     assert decode_response(definitions(), "Metadata", 12, frame + b"\x00") == decode_response(
@@ -280,6 +280,9 @@ def test_bytes_behind_a_response_are_not_read() -> None:
     )
     with pytest.raises(TruncatedError):
         decode_response(definitions(), "Metadata", 12, frame[:-1])
+    ended = struct.pack(">i", 7) + b"\x00" + definitions().encode("EndTxnResponse", 5, {})
+    with pytest.raises(ProtocolError, match="1 bytes too many after EndTxnResponse v5"):
+        decode_response(definitions(), "EndTxn", 5, ended + b"\x00")
 
 
 def test_raw_bytes_take_the_place_of_anything() -> None:

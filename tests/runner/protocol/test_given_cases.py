@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from chaos.cluster import BrokerId
+from fixtures.clusters.given.cluster import NotOursError
 from fixtures.clusters.locks.releases import clients_jar, default_release, fetch_release
-from runner.protocol.given_cases import HARMLESS, NEEDS_THE_INSIDE, harmless, hindrance
+from fixtures.clusters.observing.coordinators import NoCoordinatorTopicError
+from runner.protocol.given_cases import HARMLESS, NEEDS_THE_INSIDE, harmless, hindrance, reason_to_leave_out
 from runner.protocol.toolkit.case import Needs
-from wire.errors import DefinitionError
+from wire.codes import ErrorCode
+from wire.errors import BrokerError, DeadlineError, DefinitionError, VersionError
 
 #: Requests that change brokers, features, rights, or what others have.
 HARMFUL = ("AlterConfigs", "IncrementalAlterConfigs", "UpdateFeatures", "CreateAcls", "ElectLeaders", "WriteTxnMarkers")
@@ -74,3 +77,25 @@ def test_requests_that_change_more_than_their_own_cannot_be_encoded() -> None:
     for api in HARMFUL:
         with pytest.raises(DefinitionError, match="no API is called"):
             definitions.api_key(api)
+
+
+@pytest.mark.parametrize(
+    ("error", "inside", "said"),
+    [
+        (VersionError("it does not offer EndTxn"), True, "not implemented: it does not offer EndTxn"),
+        (NoCoordinatorTopicError("no topic"), True, "not implemented: no topic"),
+        (NoCoordinatorTopicError("no topic"), False, NEEDS_THE_INSIDE),
+        (BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "x"), False, "it needs a right that this principal"),
+        (DefinitionError("no API is called AlterConfigs"), True, "not run on a cluster of yours: no API"),
+        (NotOursError("crash"), True, "not run on a cluster of yours: crash"),
+        (BrokerError(ErrorCode.INVALID_REQUEST, "x"), True, ""),
+        (DeadlineError("no answer"), True, ""),
+        (IndexError("list index out of range"), True, ""),
+    ],
+)
+def test_an_error_is_a_reason_to_leave_a_case_out_or_breaks_it(error: Exception, inside: bool, said: str) -> None:
+    """A wrong answer, a silent broker and a mistake of the case are no reasons."""
+    cluster: Any = ThreeBrokers(shows_its_inside=inside)
+    found = reason_to_leave_out(error, cluster)
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
