@@ -353,10 +353,12 @@ class ScenarioRun:
         return self.quiescence.ends(self.partitions())
 
     def copied(self) -> int:
-        """The offsets of outputs below which every transaction is decided, rows in a database included."""
-        outputs = {topic.name for topic in self.topics() if topic.role is TopicRole.OUTPUT}
+        """The offsets below which every transaction is decided, of the output with the fewest; rows in a database count."""
+        decided = {topic.name: 0 for topic in self.topics() if topic.role is TopicRole.OUTPUT}
         rows = () if self._database is None else self._database.ends()
-        return sum(end.last_stable_offset for end in (*(each for each in self.ends() if each.topic in outputs), *rows))
+        for end in (*(each for each in self.ends() if each.topic in decided), *rows):
+            decided[end.topic] = decided.get(end.topic, 0) + end.last_stable_offset
+        return min(decided.values(), default=0)
 
     def database_problem(self) -> str:
         """Why the rows of a pipeline's database cannot be read now; empty if they can, and without a database."""

@@ -40,15 +40,16 @@ SAMPLES = (
 def test_outputs_are_counted_before_the_first_fault_and_after_the_last_heal() -> None:
     """Inputs do not count, and neither does what was not yet decided, or a look that no leader answered."""
     run = piped(fault(3, 5), *SAMPLES, end=600)
-    assert pipeline_measures.copied_before(run) == 70
-    assert pipeline_measures.copied_after(run) == 600 - 260
-    assert pipeline_measures.copied_after(piped(fault(3, None), *SAMPLES, end=600)) == 0
+    assert pipeline_measures.copied_before(run) == {"out": 70}
+    assert pipeline_measures.copied_after(run) == {"out": 600 - 260}
+    assert pipeline_measures.copied_after(piped(fault(3, None), *SAMPLES, end=600)) == {"out": 0}
 
 
 def test_without_a_fault_everything_was_copied_before_it() -> None:
     """And after the last heal, of which there is none, too."""
     run = piped(*SAMPLES, end=600)
-    assert (pipeline_measures.copied_before(run), pipeline_measures.copied_after(run)) == (500, 600)
+    assert pipeline_measures.copied_before(run) == {"out": 500}
+    assert pipeline_measures.copied_after(run) == {"out": 600}
 
 
 AFTER = Phase(name="after-window", began_ns=5_000_000_000, ended_ns=9_000_000_000)
@@ -82,11 +83,15 @@ def with_rows(run: RunEvidence, count: int) -> RunEvidence:
 
 
 def test_rows_of_a_database_are_outputs() -> None:
-    """They count like offsets of topics; a look at a database that was down does not."""
+    """They count like offsets of topics, and for themselves; a look at a database that was down does not count."""
     rows = [sample(1, 30, 30, topic="rows"), sample(2, -1, -1, topic="rows"), sample(4, 45, 45, topic="rows")]
     run = with_rows(piped(fault(3, 5), *SAMPLES, *rows, end=600), 100)
-    assert pipeline_measures.copied_before(run) == 70 + 30
-    assert pipeline_measures.copied_after(run) == 600 - 260 + 100 - 45
+    assert pipeline_measures.copied_before(run) == {"out": 70, "rows": 30}
+    assert pipeline_measures.copied_after(run) == {"out": 600 - 260, "rows": 100 - 45}
+    assert pipeline_measures.copied_before(with_rows(piped(fault(3, 5), *SAMPLES, end=600), 0)) == {
+        "out": 70,
+        "rows": 0,
+    }
 
 
 def test_records_that_came_again_are_those_beyond_the_rows() -> None:

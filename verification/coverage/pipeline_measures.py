@@ -1,15 +1,17 @@
 """Pipeline measures: count from the topics how much a pipeline copied, because it says nothing about itself.
 
 How far its outputs had come at a time is in the samples of their ends. The last stable offset is taken, below which all
-outputs are decided; it also counts control records, one per transaction and partition. Whether a kill met work in progress
-is in the log: the transaction of the instance was aborted there. Whether a part of it stopped for good is in the offsets
-that it committed: inputs behind them need no output.
+outputs are decided; it also counts control records, one per transaction and partition. Each output topic and each table
+counts for itself: a part of the pipeline that does not work yet is not struck by any fault. Whether a kill met work in
+progress is in the log: the transaction of the instance was aborted there. Whether a part of it stopped for good is in the
+offsets that it committed: inputs behind them need no output.
 
 Free of pyspark.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from verification.coverage.fault_measures import last_heal_ns
@@ -22,28 +24,29 @@ from verification.vocabulary.history import FaultRecord, Phase, Sample
 AFTER_WINDOW = "after-window"
 
 
-def _decided(evidence: RunEvidence, when: Callable[[int], bool]) -> int:
-    """The highest last stable offset that was sampled at such times, added up over all outputs."""
-    return sum(
-        max((each.last_stable_offset for each in lso_samples.answered(evidence, place) if when(each.at_ns)), default=0)
-        for place in lso_samples.outputs(evidence)
-    )
+def _decided(evidence: RunEvidence, when: Callable[[int], bool]) -> dict[str, int]:
+    """The highest last stable offset that was sampled at such times, added up over the partitions of each output."""
+    decided: dict[str, int] = defaultdict(int)
+    for place in lso_samples.outputs(evidence):
+        seen = [each.last_stable_offset for each in lso_samples.answered(evidence, place) if when(each.at_ns)]
+        decided[evidence.experiment.topics[place[0]].name] += max(seen, default=0)
+    return decided
 
 
-def copied_before(evidence: RunEvidence) -> int:
-    """Offsets of outputs that were decided before the first fault began."""
+def copied_before(evidence: RunEvidence) -> dict[str, int]:
+    """Offsets of each output that were decided before the first fault began."""
     began_ns = min((each.began_ns for each in evidence.history.of(FaultRecord)), default=None)
     return _decided(evidence, lambda at_ns: began_ns is None or at_ns < began_ns)
 
 
-def copied_after(evidence: RunEvidence) -> int:
-    """Offsets of outputs that were decided after the last fault was healed; 0 if one never was."""
+def copied_after(evidence: RunEvidence) -> dict[str, int]:
+    """Offsets of each output that were decided after the last fault was healed; 0 if one never was."""
     healed_ns = last_heal_ns(evidence)
-    if healed_ns is None:
-        return 0
-    outputs = {evidence.topic(topic_index) for topic_index, _ in lso_samples.outputs(evidence)}
-    end = sum(each.last_stable_offset for each in evidence.captures.ends if each.topic in outputs)
-    return end - _decided(evidence, lambda at_ns: at_ns <= healed_ns)
+    before = _decided(evidence, lambda at_ns: healed_ns is not None and at_ns <= healed_ns)
+    ends: dict[str, int] = defaultdict(int)
+    for end in evidence.captures.ends:
+        ends[end.topic] += end.last_stable_offset
+    return {topic: 0 if healed_ns is None else ends[topic] - count for topic, count in before.items()}
 
 
 def caught_up(evidence: RunEvidence) -> dict[str, int]:
