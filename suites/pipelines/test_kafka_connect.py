@@ -1,14 +1,13 @@
 """Kafka Connect with a source connector, exactly-once support on and off: MirrorMaker 2 within one cluster.
 
-Two distributed workers (`fixtures/pipelines/connect/MirrorWorker.java`) share the two tasks of a MirrorSourceConnector. With
+Two distributed workers (`fixtures/pipelines/connect/SourceWorker.java`) share the two tasks of a MirrorSourceConnector. With
 exactly-once support (KIP-618) each task writes records and its position in one transaction, and the leader of the group
 fences the tasks of before whenever it starts new ones.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
@@ -30,8 +29,8 @@ def mirror(support: str, *, commit_ms: int) -> PipelineWorkload:
     """Two workers with this exactly-once support."""
     pipeline = Pipeline(
         name=f"kafka-connect-{NEWEST}-exactly-once-{support}",
-        command=(f"{{connect-mirror {NEWEST}}}",),
-        directory=Path(__file__).parents[2],
+        command=(f"{{connect-runtime {NEWEST}}}", "mirror.properties"),
+        directory=CONNECT.directory,
         environment={"ONCEPROOF_EXACTLY_ONCE": support, "ONCEPROOF_COMMIT_MS": str(commit_ms)},
         position="connect",
     )

@@ -1,15 +1,19 @@
 """Orders in a database and their events in a topic: dual writes, an outbox with its relay, and the receiver of the events.
 
 The program is `fixtures/pipelines/outbox/outbox.py` on a Postgres server of the run. Each instance has a role, and is alone
-in it. The judge has the rows of the database next to the records of the topics.
+in it. The judge has the rows of the database next to the records of the topics. Instead of a relay of ours, Debezium
+(`fixtures/pipelines/connect/outbox.properties`) reads the outbox from the write-ahead log.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from chaos.faults.databases import CrashDatabase
 from chaos.schedule import Step
+from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
@@ -21,23 +25,50 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import IN_A_TRANSACTION, IN_TURN, PARTITIONS, REDELIVERED, WORKED
+from suites.pipelines.attacks import IN_A_TRANSACTION, IN_TURN, KILLS, PARTITIONS, REDELIVERED, WORKED
 
+#: The position of Debezium's slot is behind the last transaction of the service that it has delivered.
+BEHIND_THE_LOG = (
+    "select count(*) from positions where wal > (select min(confirmed_flush_lsn) from pg_replication_slots)"
+)
+NEWEST = "4.3.1"
 DATABASE_CRASH = Step(fault=CrashDatabase(), after_s=2, hold_s=2)
 
 
-def outbox(*roles: str, effects: str = "select input from orders", outputs: int = 1) -> PipelineWorkload:
-    """One instance of the program in each of these roles."""
+def outbox(
+    *roles: str,
+    name: str = "",
+    effects: str = "select input from orders",
+    outputs: int = 1,
+    pending: str = "select count(*) from outbox where not sent",
+    worker: tuple[str, ...] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> PipelineWorkload:
+    """One instance of the program in each of these roles; `worker` is the command of those that are no program of ours."""
     pipeline = Pipeline(
-        name="-".join(["outbox", *roles]),
-        command=("{python}", "outbox.py", *roles),
+        name="-".join(["outbox", *([name] if name else roles)]),
+        command=("{python}", "outbox.py", *roles, *(("--", *worker) if worker else ())),
         directory=Path(__file__).parents[2] / "fixtures" / "pipelines" / "outbox",
+        environment=dict(environment),
         instances=len(roles),
         outputs=outputs,
         effects=effects,
-        pending="select count(*) from outbox where not sent",
+        pending=pending,
     )
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
+
+
+def captured(support: str, *, commit_ms: int) -> PipelineWorkload:
+    """Two workers of Kafka Connect with Debezium and this exactly-once support, which are killed first, and a service."""
+    return outbox(
+        "debezium",
+        "debezium",
+        "service",
+        name=f"debezium-exactly-once-{support}",
+        pending=BEHIND_THE_LOG,
+        worker=(f"{{connect-runtime {NEWEST}}}", str(CONNECT.directory / "outbox.properties")),
+        environment={"ONCEPROOF_EXACTLY_ONCE": support, "ONCEPROOF_COMMIT_MS": str(commit_ms)},
+    )
 
 
 def received(relay: str, receiver: str) -> PipelineWorkload:
@@ -89,6 +120,37 @@ def test_transactional_relay_while_the_database_crashes(run: RunScenario) -> Non
         schedule=(DATABASE_CRASH, DATABASE_CRASH),
         floors=BROKEN_FLOORS,
     )
+
+
+@nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_debezium_exactly_once(run: RunScenario) -> None:
+    """Debezium in a worker with exactly-once support sends each event once, however often its worker is killed."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=captured("enabled", commit_ms=500),
+        schedule=(IN_A_TRANSACTION, *KILLS),
+        floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-03", "GRP-19")
+def test_debezium_while_the_database_crashes(run: RunScenario) -> None:
+    """Debezium with exactly-once support goes on with each event exactly once when Postgres crashes and recovers."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=captured("enabled", commit_ms=500),
+        schedule=(DATABASE_CRASH, DATABASE_CRASH),
+        floors=BROKEN_FLOORS,
+    )
+
+
+@nightly
+@convict("duplicate")
+def test_debezium_without_exactly_once(run: RunScenario) -> None:
+    """Debezium in a worker without exactly-once support sends events again when it is killed between two flushes."""
+    run(cluster=PIPELINE_CLUSTER, workload=captured("disabled", commit_ms=3000), schedule=KILLS, floors=WORKED)
 
 
 @nightly
