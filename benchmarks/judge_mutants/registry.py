@@ -13,6 +13,7 @@ from benchmarks.judge_mutants import (
     outcomes,
     reads,
     sequences,
+    standstills,
     states,
     transaction_log,
     without_log,
@@ -31,6 +32,7 @@ MUTATORS: tuple[Mutator, ...] = (
     *without_log.MUTATORS,
     *transaction_log.MUTATORS,
     *nodes.MUTATORS,
+    *standstills.MUTATORS,
     *states.MUTATORS,
     *harmless.MUTATORS,
 )

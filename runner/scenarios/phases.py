@@ -37,6 +37,8 @@ PIPELINE_STEADY_WITHIN_S = 120.0
 RECOVERY_WITHIN_S = 90.0
 #: Floors of operations and records are usually met within 10 s of recovery. The judge reports a floor that is not met.
 AFTER_WINDOW_WITHIN_S = 60.0
+#: With inputs to copy: a pipeline is watched for longer than it may stand still (`verification/evidence/standstills.py`).
+COPIED_WITHIN_S = 120.0
 #: So long the window goes on while operations still come in that a floor lacks. Next to two other clusters on two slow
 #: processors 177 of 200 transactions came in 60 s; four times that is a rate at which a run says nothing about Kafka.
 SLOW_AFTER_WINDOW_WITHIN_S = 240.0
@@ -188,6 +190,7 @@ def await_after_window(scenario_run: ScenarioRun) -> None:
     began = less_at = time.monotonic()
     marks = scenario_run.input_ends()
     least = _missing(scenario_run, healed, healed)
+    usual_s = COPIED_WITHIN_S if marks else AFTER_WINDOW_WITHIN_S
     while True:
         missing = _missing(scenario_run, healed, scenario_run.workload.progress())
         now = time.monotonic()
@@ -197,7 +200,7 @@ def await_after_window(scenario_run: ScenarioRun) -> None:
         if not missing and waited_s >= scenario_run.scenario.observe_s and not scenario_run.input_lag(marks):
             return
         comes_in = missing > 0 and now - less_at < STANDSTILL_S
-        if waited_s >= (SLOW_AFTER_WINDOW_WITHIN_S if comes_in else AFTER_WINDOW_WITHIN_S):
+        if waited_s >= (SLOW_AFTER_WINDOW_WITHIN_S if comes_in else usual_s):
             return
         # The condition is checked ten times a second; the loop has a bound.
         time.sleep(0.1)

@@ -39,12 +39,13 @@ from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 
-#: Anomalies that need live observers, a claim of survival, the coordinators' log, an upgrade or outputs that count.
+#: Anomalies that need live observers, a claim of survival, the coordinators' log, an upgrade, or a pipeline of others.
 NOT_SHOWN = {
     Anomaly.EARLY_READ,
     Anomaly.STRANDED_PRODUCER,
     Anomaly.ILLEGAL_TRANSITION,
     Anomaly.LOST_NODE,
+    Anomaly.NO_PROGRESS,
     Anomaly.STATE_DIVERGENCE,
 }
 

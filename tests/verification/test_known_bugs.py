@@ -49,7 +49,10 @@ RELEASES = (
 #: Releases on which no single check was run, but the whole suite of protocol cases.
 SWEPT = {"3.3.2"}
 #: The anomalies that lose, double or show no record.
-PROGRESS = {Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.LOST_NODE, Anomaly.STRANDED_PRODUCER}
+PROGRESS = {
+    *(Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.LOST_NODE, Anomaly.STRANDED_PRODUCER),
+    Anomaly.NO_PROGRESS,
+}
 SEEN = {
     "KB-01": "VVVVVVVVVVVVV..............",
     "KB-02": "VVVVVVVVVVVVVVV............",

@@ -34,7 +34,7 @@ ROWS = {
     "COORD": 18,
     "FENCE": 10,
     "ISO": 26,
-    "GRP": 20,
+    "GRP": 21,
     "TV2": 15,
     "REC": 15,
     "EXP": 11,
@@ -121,6 +121,7 @@ COVERED = {
     "REC-04": "lost-write duplicate inconsistent-offset",
     "REC-07": "lost-write duplicate inconsistent-offset",
     "REC-15": "lost-node",
+    "GRP-21": "no-progress",
     "ADM-04": "hung-transaction",
 }
 
@@ -131,11 +132,11 @@ def _sentences(requirement: Requirement) -> list[str]:
 
 
 def test_every_row_of_every_family_is_there() -> None:
-    """Each family holds its ids from 01 on without a gap, and there are 212 in all."""
+    """Each family holds its ids from 01 on without a gap, and there are 213 in all."""
     expected = [f"{family}-{number:02d}" for family, rows in ROWS.items() for number in range(1, rows + 1)]
     assert list(CATALOGUE) == expected
     assert tuple(ROWS) == FAMILIES
-    assert len(CATALOGUE) == 212
+    assert len(CATALOGUE) == 213
 
 
 def test_no_file_lies_beside_the_catalogue_unread() -> None:
@@ -181,8 +182,11 @@ def test_references_lead_somewhere(requirement: Requirement) -> None:
 
 @EVERY
 def test_what_forbids_an_anomaly_of_records_protects_records(requirement: Requirement) -> None:
-    """Only a transaction, a last stable offset, a node or a producer that stands for ever leaves the records as they are."""
-    standing = {Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.LOST_NODE, Anomaly.STRANDED_PRODUCER}
+    """Only something that stands for ever, such as a transaction, a node or a pipeline, leaves the records as they are."""
+    standing = {
+        *(Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.LOST_NODE, Anomaly.STRANDED_PRODUCER),
+        Anomaly.NO_PROGRESS,
+    }
     assert requirement.protects is Protects.RECORDS or set(requirement.forbids) <= standing
 
 
@@ -224,8 +228,8 @@ def test_documented_weaknesses_are_limitations() -> None:
 
 
 def test_severities_rank_all_anomalies() -> None:
-    """Severities are the ranks 1 to 21, loss before standstill, and each definition is one sentence."""
-    assert sorted(map(severity, Anomaly)) == list(range(1, 22))
+    """Severities are the ranks 1 to 22, loss before standstill, and each definition is one sentence."""
+    assert sorted(map(severity, Anomaly)) == list(range(1, 23))
     assert severity(Anomaly.LOST_WRITE) < severity(Anomaly.DUPLICATE) < severity(Anomaly.STUCK_LSO)
     for defined in DEFINITIONS.values():
         for sentence in (defined.definition, defined.why_illegal):

@@ -1,7 +1,7 @@
-"""The checks without dataframes: those of the transaction log, `lost-node` and `state-divergence`.
+"""The checks without dataframes: those of the transaction log, `lost-node`, `no-progress` and `state-divergence`.
 
 They walk over few rows, in Spark's driver, and cost no job. `verification.evidence.lost_nodes` says for which lost nodes a
-release is to blame.
+release is to blame, `verification.evidence.standstills` when a pipeline is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verification.checks.states import state_divergence
 from verification.checks.transaction_log import illegal_transitions, late_completions, refused_producers
-from verification.evidence.lost_nodes import described, excuse
+from verification.evidence import lost_nodes as nodes
+from verification.evidence import standstills
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
@@ -22,8 +23,16 @@ if TYPE_CHECKING:
 def lost_nodes(frame: Iterable[Row]) -> Iterator[RawViolation]:
     """Lost nodes for which nothing but their release is to blame. One violation per node; it has no place."""
     for row in frame:
-        if not excuse(row):
-            yield RawViolation(anomaly=Anomaly.LOST_NODE, detail=described(row))
+        if not nodes.excuse(row):
+            yield RawViolation(anomaly=Anomaly.LOST_NODE, detail=nodes.described(row))
+
+
+def no_progress(frame: Iterable[Row]) -> Iterator[RawViolation]:
+    """Pipelines that stand still though inputs wait. One violation per run, at the next input of a partition that waits."""
+    for row in frame:
+        if not standstills.excuse(row):
+            place = {name: row[name] for name in ("topic_index", "partition", "offset")}
+            yield RawViolation(anomaly=Anomaly.NO_PROGRESS, **place, detail=standstills.described(row))
 
 
 class RowWalk(NamedTuple):
@@ -43,5 +52,6 @@ WALKS: Mapping[str, RowWalk] = {
     "late-completion": RowWalk("transaction_log", late_completions),
     "refused-producer": RowWalk("transaction_log", refused_producers),
     "lost-node": RowWalk("lost_nodes", lost_nodes),
+    "no-progress": RowWalk("standstills", no_progress),
     "state-divergence": RowWalk("counts", state_divergence),
 }

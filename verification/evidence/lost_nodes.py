@@ -23,14 +23,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from verification.evidence.pace import PACE_LEAST, pace
 from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.upgrade_state import steps
-from verification.vocabulary.history import FaultRecord, LostNode, Operation, Outcome
+from verification.vocabulary.history import FaultRecord, LostNode
 
 NS_PER_S = 1_000_000_000
 LONG_S = 30.0
-PACE_LEAST = 1 / 3
 #: The last lines of the log that a finding shows.
 LINES_SHOWN = 30
 #: What a log says when the machine, or the harness, lacks something, and what that is.
@@ -61,7 +61,9 @@ def rows(run: RunEvidence) -> list[Row]:
             "exit_status": lost.exit_status,
             "had_joined": lost.had_joined,
             "waited_ms": (lost.at_ns - began_ns) // 1_000_000,
-            "pace": _pace(run, began_ns, lost.at_ns),
+            "pace": pace(
+                run, began_ns, lost.at_ns, before_ns=min((each.began_ns for each in steps(run)), default=began_ns)
+            ),
             "causes": tuple(words for pattern, words in OTHER_CAUSES if re.search(pattern, lost.log)),
             "error": found[1].replace("\n", " ") if (found := _ERROR.search(lost.log)) else "",
             "log": lost.log,
@@ -111,13 +113,3 @@ def described(row: Row) -> str:
 def excused(run: RunEvidence) -> tuple[str, ...]:
     """The lost nodes for which the release is not to blame, each with the reason: errors of the run."""
     return tuple(f"{described(row)}\nThat is no finding: {why}" for row in rows(run) if (why := excuse(row)))
-
-
-def _pace(run: RunEvidence, from_ns: int, until_ns: int) -> float | None:
-    done = [each.completed_ns for each in run.history.of(Operation) if each.outcome is Outcome.OK and each.completed_ns]
-    first_ns = min((each.began_ns for each in steps(run)), default=from_ns)
-    before = [each for each in done if each < first_ns]
-    if not before or min(before) == first_ns or until_ns <= from_ns:
-        return None
-    usual = len(before) / (first_ns - min(before))
-    return sum(from_ns <= each <= until_ns for each in done) / (until_ns - from_ns) / usual

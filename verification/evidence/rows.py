@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from verification.evidence import lost_nodes, lso_samples, transaction_log_rows
+from verification.evidence import lost_nodes, lso_samples, standstills, transaction_log_rows
 from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import IsolationLevel
@@ -142,6 +142,7 @@ def walked_rows(run: RunEvidence) -> Rows:
     return {
         "transaction_log": transaction_log_rows.rows(run),
         "lost_nodes": lost_nodes.rows(run),
+        "standstills": standstills.rows(run),
         "counts": list(run.counts),
     }
 

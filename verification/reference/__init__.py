@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from verification.evidence.row_types import Rows
-from verification.reference import nodes, reads, sequences, stability, states, transaction_log, writes
+from verification.reference import nodes, pipelines, reads, sequences, stability, states, transaction_log, writes
 from verification.reference.run_index import RunIndex
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
@@ -40,6 +40,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     transaction_log.late,
     transaction_log.refused,
     nodes.lost,
+    pipelines.stalled,
     states.diverged,
 )
 #: The definitions that need only the delivered records and the answers to clients.

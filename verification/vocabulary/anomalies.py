@@ -1,4 +1,4 @@
-"""The twenty-one anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
+"""The twenty-two anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
 the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong. It
@@ -41,6 +41,7 @@ class Anomaly(StrEnum):
     HUNG_TRANSACTION = "hung-transaction"
     STUCK_LSO = "stuck-lso"
     LOST_NODE = "lost-node"
+    NO_PROGRESS = "no-progress"
     STRANDED_PRODUCER = "stranded-producer"
 
 
@@ -174,6 +175,13 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "A cluster is upgraded and rolled back node by node; while one does not come back, the next failure stops its"
         " writers.",
         "A node that its machine kept from running is no finding; then the run is an error.",
+    ),
+    Anomaly.NO_PROGRESS: (
+        "A pipeline committed no output for 90 s, although all its instances ran, no fault held, and committed inputs had"
+        " waited for as long.",
+        "An exactly-once pipeline may be late by a session, a transaction timeout and a start; one that stands for ever"
+        " delivers nothing.",
+        "A pipeline whose machine was too slow for its clients as well is no finding.",
     ),
     Anomaly.STRANDED_PRODUCER: (
         "A transactional producer received an error after which it can never go on, although no other producer had"

@@ -20,6 +20,7 @@ class ScenarioRun:
     def __init__(self, steps: list[Progress]) -> None:
         self.steps = steps
         self.looks = 0
+        self.inputs = 0
         self.scenario = SimpleNamespace(observe_s=0.0)
         self.workload = SimpleNamespace(progress=self.progress)
 
@@ -32,12 +33,12 @@ class ScenarioRun:
         """A floor of this test."""
         return FLOORS[name]
 
-    def input_ends(self) -> tuple[()]:
-        """There are no copiers."""
-        return ()
+    def input_ends(self) -> tuple[int, ...]:
+        """One end for each input."""
+        return (1,) * self.inputs
 
-    def input_lag(self, marks: tuple[()]) -> int:
-        """No copier is behind."""
+    def input_lag(self, marks: tuple[int, ...]) -> int:
+        """Nothing is ever copied."""
         return len(marks)
 
 
@@ -64,11 +65,17 @@ def test_it_ends_although_nothing_comes_back(monkeypatch: pytest.MonkeyPatch) ->
     assert looks(Progress(ok=100), monkeypatch=monkeypatch) > 1
 
 
-@pytest.mark.parametrize(("need", "every_s", "ends_after_s"), [(40, 8, 240), (5, math.inf, 60), (5, 4, 20)])
+@pytest.mark.parametrize(
+    ("need", "every_s", "inputs", "ends_after_s"),
+    [(40, 8, 0, 240), (5, math.inf, 0, 60), (5, 4, 0, 20), (5, 4, 1, 120)],
+)
 def test_a_slow_machine_has_more_time_as_long_as_something_comes_in(
-    need: int, every_s: float, ends_after_s: int, monkeypatch: pytest.MonkeyPatch
+    need: int, every_s: float, inputs: int, ends_after_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One transaction in eight seconds is too slow, and none is a standstill; with one in four the floor is met."""
+    """One transaction in eight seconds is too slow, and none is a standstill; with one in four the floor is met.
+
+    Inputs that nothing copies are waited for twice as long.
+    """
     clock = [0.0]
     monkeypatch.setattr(phases.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(phases.time, "sleep", lambda _: clock.__setitem__(0, clock[0] + 1))
@@ -80,5 +87,6 @@ def test_a_slow_machine_has_more_time_as_long_as_something_comes_in(
 
     scenario_run: Any = ScenarioRun([])
     scenario_run.workload.progress = progress
+    scenario_run.inputs = inputs
     phases.await_after_window(scenario_run)
     assert clock[0] == ends_after_s

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.planted import coordinating, copies, counts, nodes, reads, sequences, stability, writes
+from tests.support.planted import coordinating, copies, counts, nodes, reads, sequences, stability, standstills, writes
 from tests.support.planted.busy import Case, Found
 from tests.support.planted.files import write
 from tests.support.planted.histories import Plant
@@ -70,6 +70,11 @@ CASES: dict[str, Case] = {
         nodes.lost_by_a_signal,
         nodes.lost_for_want_of_an_address,
         nodes.lost_on_a_slow_machine,
+        standstills.stalled,
+        standstills.stalled_with_its_clients,
+        standstills.stalled_after_a_start,
+        standstills.stalled_without_inputs,
+        standstills.stalled_until_late,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,

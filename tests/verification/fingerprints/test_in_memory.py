@@ -33,10 +33,10 @@ from verification.vocabulary.violations import RawViolation
 
 REAL = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
 GENERATED = 400
-#: Anomalies that need no records: of ends, operations, coordinators and nodes; and of leaders, which name no record.
+#: Anomalies that need no records: of ends, operations, coordinators, nodes, pipelines; and of leaders, which name no record.
 WITHOUT_RECORDS = (
     *(Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE),
-    Anomaly.STATE_DIVERGENCE,
+    *(Anomaly.NO_PROGRESS, Anomaly.STATE_DIVERGENCE),
 )
 
 

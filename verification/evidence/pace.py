@@ -1,0 +1,22 @@
+"""The pace of clients at a time, compared with their pace before: whether the machine was fast enough to blame a subject.
+
+Free of pyspark.
+"""
+
+from __future__ import annotations
+
+from verification.evidence.run_evidence import RunEvidence
+from verification.vocabulary.history import Operation, Outcome
+
+#: Who kept a third of the pace would have been three times as slow, and bounds leave room for more.
+PACE_LEAST = 1 / 3
+
+
+def pace(run: RunEvidence, from_ns: int, until_ns: int, *, before_ns: int) -> float | None:
+    """The operations per time that ended ok in a time, divided by those before a moment; None if none ended before."""
+    done = [each.completed_ns for each in run.history.of(Operation) if each.outcome is Outcome.OK and each.completed_ns]
+    before = [each for each in done if each < before_ns]
+    if not before or min(before) == before_ns or until_ns <= from_ns:
+        return None
+    usual = len(before) / (before_ns - min(before))
+    return sum(from_ns <= each <= until_ns for each in done) / (until_ns - from_ns) / usual
