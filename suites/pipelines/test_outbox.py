@@ -8,6 +8,7 @@ in it. The judge has the rows of the database next to the records of the topics.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -43,19 +44,20 @@ def outbox(
     pending: str = "select count(*) from outbox where not sent",
     worker: tuple[str, ...] = (),
     environment: Mapping[str, str] = MappingProxyType({}),
+    rate: int = 600,
 ) -> PipelineWorkload:
     """One instance of the program in each of these roles; `worker` is the command of those that are no program of ours."""
     pipeline = Pipeline(
-        name="-".join(["outbox", *([name] if name else roles)]),
-        command=("{python}", "outbox.py", *roles, *(("--", *worker) if worker else ())),
-        directory=Path(__file__).parents[2] / "fixtures" / "pipelines" / "outbox",
+        name=name or "-".join(["outbox", *roles]),
+        command=("{python}", "fixtures/pipelines/outbox/outbox.py", *roles, *(("--", *worker) if worker else ())),
+        directory=Path(__file__).parents[2],
         environment=dict(environment),
         instances=len(roles),
         outputs=outputs,
         effects=effects,
         pending=pending,
     )
-    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
+    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline, rate=rate)
 
 
 def captured(support: str, *, commit_ms: int) -> PipelineWorkload:
@@ -64,7 +66,7 @@ def captured(support: str, *, commit_ms: int) -> PipelineWorkload:
         "debezium",
         "debezium",
         "service",
-        name=f"debezium-exactly-once-{support}",
+        name=f"outbox-debezium-exactly-once-{support}",
         pending=BEHIND_THE_LOG,
         worker=(f"{{connect-runtime {NEWEST}}}", str(CONNECT.directory / "outbox.properties")),
         environment={"ONCEPROOF_EXACTLY_ONCE": support, "ONCEPROOF_COMMIT_MS": str(commit_ms)},
@@ -170,3 +172,23 @@ def test_idempotent_receiver(run: RunScenario) -> None:
         schedule=(*(IN_TURN,) * 3, DATABASE_CRASH),
         floors=REDELIVERED,
     )
+
+
+@nightly
+@requirement("GRP-03", "GRP-19")
+def test_spark_before_an_idempotent_receiver(run: RunScenario) -> None:
+    """A receiver that writes ids with its effects has each effect once, behind a Spark job that writes records again."""
+    workload = outbox(
+        "spark",
+        "idempotent-receiver",
+        name="spark-structured-streaming-idempotent-receiver",
+        effects="select input from effects",
+        outputs=0,
+        pending="",
+        worker=("{python}", "-m", "fixtures.pipelines.spark_sink.sink"),
+        # With more the job had not caught up a minute after its second kill.
+        rate=200,
+    )
+    # A driver works again 10 to 15 s after its start, and at a load of 20 after 30 s.
+    kills = (replace(IN_TURN, after_s=after_s) for after_s in (2, 20, 20))
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=tuple(kills), floors=REDELIVERED)
