@@ -12,7 +12,6 @@ Free of pyspark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 
 from verification.coverage.fault_measures import last_heal_ns
 from verification.evidence import lso_samples
@@ -24,25 +23,24 @@ from verification.vocabulary.history import FaultRecord, Phase, Sample
 AFTER_WINDOW = "after-window"
 
 
-def _decided(evidence: RunEvidence, when: Callable[[int], bool]) -> dict[str, int]:
-    """The highest last stable offset that was sampled at such times, added up over the partitions of each output."""
-    decided: dict[str, int] = defaultdict(int)
+def _decided(evidence: RunEvidence, until_ns: int | None) -> dict[str, int]:
+    """The offsets that were decided until a moment, or at all, added up over the partitions of each output."""
+    found: dict[str, int] = defaultdict(int)
     for place in lso_samples.outputs(evidence):
-        seen = [each.last_stable_offset for each in lso_samples.answered(evidence, place) if when(each.at_ns)]
-        decided[evidence.experiment.topics[place[0]].name] += max(seen, default=0)
-    return decided
+        found[evidence.experiment.topics[place[0]].name] += lso_samples.decided(evidence, place, until_ns)
+    return found
 
 
 def copied_before(evidence: RunEvidence) -> dict[str, int]:
     """Offsets of each output that were decided before the first fault began."""
     began_ns = min((each.began_ns for each in evidence.history.of(FaultRecord)), default=None)
-    return _decided(evidence, lambda at_ns: began_ns is None or at_ns < began_ns)
+    return _decided(evidence, None if began_ns is None else began_ns - 1)
 
 
 def copied_after(evidence: RunEvidence) -> dict[str, int]:
     """Offsets of each output that were decided after the last fault was healed; 0 if one never was."""
     healed_ns = last_heal_ns(evidence)
-    before = _decided(evidence, lambda at_ns: healed_ns is not None and at_ns <= healed_ns)
+    before = _decided(evidence, healed_ns)
     ends: dict[str, int] = defaultdict(int)
     for end in evidence.captures.ends:
         ends[end.topic] += end.last_stable_offset

@@ -88,6 +88,12 @@ def answered(evidence: RunEvidence, place: Place) -> tuple[Sample, ...]:
     return tuple(each for each in at_place(evidence, place) if min(each.high_watermark, each.last_stable_offset) >= 0)
 
 
+def decided(evidence: RunEvidence, place: Place, until_ns: int | None = None) -> int:
+    """The highest last stable offset that was sampled until a moment, or at all; 0 without an answered look."""
+    looks = (each for each in answered(evidence, place) if until_ns is None or each.at_ns <= until_ns)
+    return max((each.last_stable_offset for each in looks), default=0)
+
+
 def no_leader_seen(evidence: RunEvidence, place: Place, from_ns: int, until_ns: int) -> bool:
     """Whether no leader answered between two moments, and the last look before the second one named none.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.history import Operation, Outcome
 
-#: Who kept a third of the pace would have been three times as slow, and bounds leave room for more.
+#: Clients that kept a third of their pace were three times as slow as usual, and the bounds leave room for that.
 PACE_LEAST = 1 / 3
 
 

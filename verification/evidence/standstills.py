@@ -16,10 +16,8 @@ Free of pyspark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from verification.evidence import lso_samples
-from verification.evidence.lso_samples import NS, Place
+from verification.evidence.lso_samples import NS, decided
 from verification.evidence.pace import PACE_LEAST, pace
 from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import RunEvidence
@@ -51,7 +49,7 @@ def rows(run: RunEvidence) -> list[Row]:
     )
     committed = {(each.topic, each.partition): max(0, each.offset) for each in run.captures.group_offsets}
     next_of = {at: committed.get((run.experiment.topics[at[0]].name, at[1]), 0) for at in inputs}
-    waiting = {at: _decided(run, [at], from_ns) - offset for at, offset in next_of.items()}
+    waiting = {at: decided(run, at, from_ns) - offset for at, offset in next_of.items()}
     first = next((at for at, count in waiting.items() if count > 0), None)
     outputs = lso_samples.outputs(run)
     return [
@@ -59,7 +57,7 @@ def rows(run: RunEvidence) -> list[Row]:
             "run": run.run,
             "undisturbed_ms": (ended_ns - _disturbed_ns(run, ended_ns)) // 1_000_000,
             "waiting": sum(max(0, each) for each in waiting.values()),
-            "moved": _decided(run, outputs, ended_ns) - _decided(run, outputs, from_ns),
+            "moved": sum(decided(run, at, ended_ns) - decided(run, at, from_ns) for at in outputs),
             "pace": pace(run, from_ns, ended_ns, before_ns=from_ns),
             "topic_index": None if first is None else first[0],
             "partition": None if first is None else first[1],
@@ -89,14 +87,6 @@ def described(row: Row) -> str:
     return (
         f"for the last {BOUND_S:g} s before the inputs ended no output was committed, though {row['waiting']} offsets of"
         f" committed inputs had waited for as long; {ran}, and the last fault or start was {undisturbed_s:.0f} s before"
-    )
-
-
-def _decided(run: RunEvidence, places: Iterable[Place], until_ns: int) -> int:
-    """The highest last stable offsets that were sampled until a moment, added up."""
-    return sum(
-        max((each.last_stable_offset for each in lso_samples.answered(run, at) if each.at_ns <= until_ns), default=0)
-        for at in places
     )
 
 

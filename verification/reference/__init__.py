@@ -57,6 +57,7 @@ WITHOUT_LOG = (
     transaction_log.late,
     transaction_log.refused,
     nodes.lost,
+    pipelines.stalled,
 )
 
 
