@@ -14,6 +14,7 @@ from typing import Any
 from reports.deciding.own_builds import commit_of, own_builds
 from reports.deciding.scorecards import cards
 from reports.model.change import BaselineComparison
+from reports.model.findings import FindingReport
 from reports.model.protocol_case import ScriptCase
 from reports.model.report import (
     FORMAT,
@@ -157,9 +158,10 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         ],
         "coverage": [{**asdict(each), "met": each.met} for each in scenario.coverage],
         "faults": [asdict(each) for each in scenario.faults],
-        "findings": [_finding(asdict(each)) for each in scenario.findings],
+        "findings": [_finding(asdict(each)) | _silent(scenario, each) for each in scenario.findings],
         "availability": _availability(scenario),
         **({"upgrade": _upgrade(scenario.upgrade)} if scenario.upgrade is not None else {}),
+        **_alerts(scenario),
         "counts": dict(scenario.counts),
         "topics": list(scenario.topics),
         **({"damage": asdict(scenario.damage)} if scenario.damage is not None else {}),
@@ -220,6 +222,18 @@ def _example(example: dict[str, Any]) -> dict[str, Any]:
     if (found := example["circumstances"]) is not None:
         kept["circumstances"] = {name: value for name, value in found.items() if name != "at_ns"}
     return kept
+
+
+def _alerts(scenario: ScenarioReport) -> dict[str, Any]:
+    """The alerts that would have fired; nothing where no metrics were sampled."""
+    fired = scenario.timeline.alerts if scenario.timeline else None
+    return {} if fired is None else {"alerts": [asdict(each) for each in fired]}
+
+
+def _silent(scenario: ScenarioReport, finding: FindingReport) -> dict[str, bool]:
+    """Whether no alert shows the finding; nothing where no metrics were sampled."""
+    fired = scenario.alerts_on(finding)
+    return {} if fired is None else {"silent": not fired}
 
 
 def _availability(scenario: ScenarioReport) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
-from reports.loading import availability, coordinators, process_lanes
+from reports.loading import alerts, availability, coordinators, process_lanes
 from reports.loading.process_lanes import Clock
 from reports.model.clock import instant
 from reports.model.report import FaultRow
@@ -198,4 +198,5 @@ def timeline(history: History, log: TransactionLog | None = None, *, outputs: Co
         settled_s=process_lanes.settled_s(history),
         unavailability=availability.unavailability(history, faults, clock, outputs),
         periods=availability.periods(history, faults, clock),
+        alerts=alerts.alerts(history, clock),
     )

@@ -22,7 +22,7 @@ from reports.model.damage import Damage
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import Proven, ScriptCase, Tried, word_aside
 from reports.model.run_judgement import RunJudgement
-from reports.model.timeline import Timeline
+from reports.model.timeline import FiredAlert, Timeline
 from reports.model.upgrade import UpgradeReport, title_of
 from verification.known_bugs.weight import Weight, heaviest
 from verification.vocabulary.experiment import FEATURE
@@ -227,6 +227,11 @@ class ScenarioReport:
     def proven(self) -> tuple[Proven, ...]:
         """The anomalies that were found, with their known bugs."""
         return tuple((each.known_bug or "", each.anomaly) for each in self.findings)
+
+    def alerts_on(self, finding: FindingReport) -> tuple[FiredAlert, ...] | None:
+        """The alerts that fired and can reveal such a finding; None where no metrics were sampled."""
+        fired = self.timeline.alerts if self.timeline else None
+        return None if fired is None else tuple(each for each in fired if finding.anomaly in each.shows)
 
     @property
     def first_violation(self) -> tuple[FindingReport, Example] | None:

@@ -234,8 +234,26 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FiredAlert:
+    """An alert on metrics that would have fired, from its first to its last firing; `ended_s` is None if it never ended.
+
+    `text` is its condition, `place` where it fired, `shows` are the anomalies that it can reveal.
+    """
+
+    name: str
+    text: str
+    place: str
+    shows: tuple[str, ...]
+    began_s: float
+    ended_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The timeline of one scenario; `bin_s` is the width of a bin, `began_us` the wall clock of its zero in µs."""
+    """The timeline of one scenario; `bin_s` is the width of a bin, `began_us` the wall clock of its zero in µs.
+
+    `alerts` is None where no metrics were sampled.
+    """
 
     bin_s: float
     end_s: float
@@ -251,3 +269,4 @@ class Timeline:
     settled_s: float | None = None
     unavailability: tuple[Unavailability, ...] = ()
     periods: tuple[Period, ...] = ()
+    alerts: tuple[FiredAlert, ...] | None = None

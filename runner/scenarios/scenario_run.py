@@ -21,9 +21,11 @@ from chaos.errors import NodeLostError
 from chaos.operations.rolling import require_running
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
+from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.databases.run_database import RunDatabase, open_server
 from fixtures.errors import EnvironmentProblemError, SamplingError
+from fixtures.recording.metric_sampler import MetricSampler
 from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
@@ -76,6 +78,7 @@ class ScenarioRun:
         self.arena: Arena
         self._recorder: Recorder | None = None
         self._sampler: Sampler | None = None
+        self._metrics: MetricSampler | None = None
         self._unsampled: SamplingError | None = None
         self._workload: RunningWorkload | None = None
         self._quiescence: Quiescence | None = None
@@ -170,6 +173,10 @@ class ScenarioRun:
         also = {} if self._database is None else {"also": self._database.positions}
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led, **also)
         self._sampler.start()
+        if isinstance(self.cluster, LocalCluster):
+            own = frozenset(map(str, self.partitions()))
+            self._metrics = MetricSampler(self.cluster, self.recorder, own.__contains__)
+            self._metrics.start()
 
     def _placed(self, workload: WorkloadPlan) -> WorkloadPlan:
         """The workload, its pipeline with the URL of its database if it has one."""
@@ -378,7 +385,7 @@ class ScenarioRun:
 
     def spec(self) -> ClusterSpec:
         """The cluster that the scenario asks for, of the release under test."""
-        return self.scenario.cluster(release=self.lane.config.release.version)
+        return replace(self.scenario.cluster(release=self.lane.config.release.version), metered=True)
 
     def topics(self) -> tuple[ExperimentTopic, ...]:
         """The run's topics, in the order of their indexes."""
@@ -430,6 +437,9 @@ class ScenarioRun:
         return any(end.last_stable_offset < end.high_watermark for end in self.ends())
 
     def _stop_sampler(self) -> None:
+        if self._metrics is not None:
+            self._metrics.stop()
+            self._metrics = None
         if self._sampler is not None:
             try:
                 self._sampler.stop()

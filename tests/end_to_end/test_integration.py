@@ -22,6 +22,11 @@ from fixtures.clusters.locks.releases import default_release
 from tests.support.cut_off import CUT, can_cut
 from tests.support.engines import answering, standing_on
 from tests.support.paths import ROOT
+from verification.alerts.firing import fired
+from verification.evidence.run_directory import RunDirectory
+from verification.evidence.run_evidence import read_run
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import UP, Metric
 
 pytestmark = pytest.mark.cluster
 
@@ -133,6 +138,17 @@ def test_the_coordinators_log_is_judged(smoke: Smoke) -> None:
         if not verdict["control"]:
             assert {each["id"]: each["verdict"] for each in verdict["requirements"]}["COORD-01"] == "PASS", output
             assert dict(verdict["counts"])["transaction log"] > 0
+
+
+@pytest.mark.parametrize("smoke", ["local"], indirect=True)
+def test_the_metrics_of_every_broker_are_in_the_history(smoke: Smoke) -> None:
+    """Each broker states metrics, of the partitions of this run alone; in a healthy run no alert fires about a violation."""
+    (directory,) = smoke.directory.glob("runs/smoke-*")
+    history = read_run(RunDirectory(directory)).history
+    stated = history.of(Metric)
+    assert {each.source for each in stated if each.name == UP} == {"broker 1", "broker 2", "broker 3"}
+    assert {each.of.partition("-")[0] for each in stated if each.name == "LastStableOffsetLag"} == {history.run}
+    assert not [each.alert.name for each in fired(history) if Anomaly.STUCK_LSO in each.alert.shows]
 
 
 def test_the_report_is_written_in_every_format(smoke: Smoke) -> None:

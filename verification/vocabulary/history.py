@@ -19,6 +19,8 @@ from verification.vocabulary.strict_json import Float64, Int64
 #: Instead of a broker id: the metadata says that the partition has no leader; no broker answered for the metadata.
 NO_LEADER = -1
 UNSEEN = -2
+#: The metric that says whether a source answers, 1 or 0.
+UP = "up"
 #: How the proof of a fault says, after the name of a partition, that it has no leader; commits are counted by it.
 LEADERLESS = "has no leader"
 #: Stands for the code of a library that has none for fencing: its driver says `fenced`.
@@ -212,6 +214,22 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric as a broker or a client stated it, recorded when it differs from the last time.
+
+    `source` is `broker 1` or `client 3`. `name` is the one that operators see, and `of` is a part of the source: a
+    partition such as `orders-0`, or a request with its error, such as `EndTxn NOT_COORDINATOR`. Counts begin with the
+    process. A source that no longer answers has the metric `up` with 0, as in Prometheus: its other values are old.
+    """
+
+    at_ns: Int64
+    source: str
+    name: str
+    value: Float64
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """Whether a partition's LSO reached its high watermark within the bound, and whether only fencing did it."""
 
@@ -224,13 +242,14 @@ class Settled:
     before_fencing: bool
 
 
-Entry = Operation | ProcessRecord | FaultRecord | Phase | Sample | Settled
+Entry = Operation | ProcessRecord | FaultRecord | Phase | Sample | Metric | Settled
 TAGS: dict[str, type[Any]] = {
     "operation": Operation,
     "process": ProcessRecord,
     "fault": FaultRecord,
     "phase": Phase,
     "sample": Sample,
+    "metric": Metric,
     "settled": Settled,
 }
 Chosen = TypeVar("Chosen")

@@ -17,6 +17,7 @@ _FILLED = {
     "leadership": "#8fa8c4",
     "leadership odd": "#5f7f9f",
     "leaderless": "#c9463f",
+    "alert": "#c9772b",
 }
 _STROKED = {
     "lag": ("#3f78c4", 1.6, ""),

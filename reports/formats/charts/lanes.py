@@ -1,9 +1,9 @@
 """Draw the lanes chart: operations per process, coordinators, leaders, high watermark and last stable offset.
 
 It is below the chart of rates, on the same time axis. A lane per process has its operations as lines: thin if ok, thick
-if failed, dashed if unknown. Then come the coordinator rows (`charts.coordinators`), and a lane per partition whose
-leader changed or was missing. The last part has both offsets of the partition with the largest lag. A vertical line
-marks the first example.
+if failed, dashed if unknown. Then come the coordinator rows (`charts.coordinators`), a lane per partition whose
+leader changed or was missing, and the alerts on metrics (`charts.alerts`). The last part has both offsets of the
+partition with the largest lag. A vertical line marks the first example.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reports.formats.charts import alerts as alert_drawing
 from reports.formats.charts import coordinators as coordinator_drawing
 from reports.formats.charts.shapes import (
     CHARACTER,
@@ -46,6 +47,7 @@ class _LaneLayout:
     lanes: int
     coordinators_height: float
     leaders: int
+    alerts: int
     offsets: bool
 
     @property
@@ -57,8 +59,12 @@ class _LaneLayout:
         return self.coordinators_top + self.coordinators_height + (GAP if self.leaders else 0)
 
     @property
+    def alerts_top(self) -> float:
+        return self.leaders_top + self.leaders * LEADER_HEIGHT + (GAP if self.alerts else 0)
+
+    @property
     def offsets_top(self) -> float:
-        return self.leaders_top + self.leaders * LEADER_HEIGHT + (GAP if self.offsets else 0)
+        return self.alerts_top + self.alerts * alert_drawing.ROW_HEIGHT + (GAP if self.offsets else 0)
 
     @property
     def height(self) -> float:
@@ -78,18 +84,29 @@ def draw_lanes(timeline: Timeline, violation_s: float | None) -> Drawing:
         lanes=len(lanes),
         coordinators_height=coordinator_drawing.height(coordinators),
         leaders=len(leaders),
+        alerts=len(timeline.alerts or ()),
         offsets=worst is not None,
     )
     part = coordinator_drawing.CoordinatorRows(coordinators=coordinators, top=layout.coordinators_top, x=layout.x)
+    alerts = alert_drawing.AlertRows(
+        alerts=timeline.alerts or (), top=layout.alerts_top, x=layout.x, end_s=layout.end_s
+    )
     offsets = tuple(_offsets(layout, worst)) if worst else ()
     return Drawing(
         height=layout.height,
-        boxes=(*_bands(layout, timeline), *_alive(layout, lanes), *part.boxes(), *_leaderships(layout, leaders)),
+        boxes=(
+            *_bands(layout, timeline),
+            *_alive(layout, lanes),
+            *part.boxes(),
+            *_leaderships(layout, leaders),
+            *alerts.boxes(),
+        ),
         lines=(*_offset_lines(layout, worst), *_violation(layout, violation_s)),
         texts=(
             *_texts(layout, lanes, leaders, worst),
             *part.texts(),
             *_leadership_texts(layout, leaders),
+            *alerts.texts(),
             *_marked(layout, violation_s),
         ),
         paths=(*_strokes(layout, lanes), *part.paths(), *offsets),

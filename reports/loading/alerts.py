@@ -1,0 +1,45 @@
+"""The alerts that would have fired in a scenario, each once, with the brokers and partitions where it did."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from reports.loading.process_lanes import Clock
+from reports.model.timeline import FiredAlert
+from verification.alerts.firing import Firing, fired, has_metrics
+from verification.vocabulary.history import History
+
+#: So many parts are named, for instance partitions.
+NAMED_MAX = 2
+
+
+def alerts(history: History, clock: Clock) -> tuple[FiredAlert, ...] | None:
+    """The alerts in the order in which they first fired; None where no metrics were sampled."""
+    if not has_metrics(history):
+        return None
+    together: dict[str, list[Firing]] = defaultdict(list)
+    for each in fired(history):
+        together[each.alert.name].append(each)
+    return tuple(_fired(each, history.run, clock) for each in together.values())
+
+
+def _fired(firings: list[Firing], run: str, clock: Clock) -> FiredAlert:
+    alert = firings[0].alert
+    ends = [each.ended_ns for each in firings]
+    return FiredAlert(
+        name=alert.name,
+        text=alert.text,
+        place=_place(firings, run),
+        shows=tuple(sorted(alert.shows)),
+        began_s=clock(firings[0].began_ns),
+        ended_s=None if None in ends else clock(max(each for each in ends if each is not None)),
+    )
+
+
+def _place(firings: list[Firing], run: str) -> str:
+    """The sources, and the first of their parts: `broker 1, broker 3: orders-0, orders-1 and 3 more`."""
+    sources = sorted({each.source for each in firings})
+    parts = sorted({each.of.removeprefix(f"{run}-") for each in firings if each.of})
+    named = ", ".join(parts[:NAMED_MAX])
+    more = f" and {len(parts) - NAMED_MAX} more" if len(parts) > NAMED_MAX else ""
+    return ", ".join(sources) + (f": {named}{more}" if named else "")
