@@ -72,8 +72,8 @@ SEEN = {
 
 
 def test_ids_are_permanent() -> None:
-    """KB-01 to KB-42 are there in order; an id is never reused or dropped."""
-    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 43)]
+    """KB-01 to KB-43 are there in order; an id is never reused or dropped."""
+    assert list(BUGS) == [f"KB-{number:02d}" for number in range(1, 44)]
 
 
 @pytest.mark.parametrize("identity", SEEN)
@@ -130,6 +130,7 @@ def test_few_bugs_name_findings() -> None:
         "KB-40": Signature.LOWERED_TRANSACTION_VERSION,
         "KB-41": Signature.REPEATED_IN_A_LATER_EPOCH,
         "KB-42": Signature.PRODUCER_ID_ISSUED_TWICE,
+        "KB-43": Signature.ACTED_ON_A_LOST_DECISION,
     }
 
 

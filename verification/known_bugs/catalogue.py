@@ -76,6 +76,7 @@ class Signature(StrEnum):
     PRODUCER_ID_ISSUED_TWICE = "producer-id-issued-twice"
     VERIFIED_BY_OLDER_COORDINATOR = "verified-by-older-coordinator"
     LOWERED_TRANSACTION_VERSION = "lowered-transaction-version"
+    ACTED_ON_A_LOST_DECISION = "acted-on-a-lost-decision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from verification.known_bugs import catalogue
 from verification.known_bugs.catalogue import KnownBug, Signature
 from verification.known_bugs.signatures.facts import software
 from verification.known_bugs.signatures.later_epoch import repeated_in_a_later_epoch
+from verification.known_bugs.signatures.lost_decision import acted_on_a_lost_decision
 from verification.known_bugs.signatures.lowered_level import lowered_transaction_version
 from verification.known_bugs.signatures.marker_dropped import marker_dropped_while_leaderless
 from verification.known_bugs.signatures.older_coordinator import verified_by_older_coordinator
@@ -29,6 +30,7 @@ SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
     Signature.LOWERED_TRANSACTION_VERSION: lowered_transaction_version,
     Signature.REPEATED_IN_A_LATER_EPOCH: repeated_in_a_later_epoch,
     Signature.PRODUCER_ID_ISSUED_TWICE: producer_id_issued_twice,
+    Signature.ACTED_ON_A_LOST_DECISION: acted_on_a_lost_decision,
 }
 
 
