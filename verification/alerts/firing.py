@@ -35,8 +35,8 @@ class Firing:
 
 
 def has_metrics(history: History) -> bool:
-    """Whether metrics were sampled at all."""
-    return bool(history.of(Metric))
+    """Whether metrics of brokers were sampled; those of clients alone say little."""
+    return any(each.name == UP for each in history.of(Metric))
 
 
 def fired(history: History) -> tuple[Firing, ...]:
