@@ -37,7 +37,7 @@ PIPELINE_STEADY_WITHIN_S = 120.0
 RECOVERY_WITHIN_S = 90.0
 #: Floors of operations and records are usually met within 10 s of recovery. The judge reports a floor that is not met.
 AFTER_WINDOW_WITHIN_S = 60.0
-#: With inputs to copy: a pipeline is watched for longer than it may stand still (`verification/evidence/standstills.py`).
+#: With inputs to copy: a pipeline is watched for longer than it may stand still (`evidence/stalls/standstills.py`).
 COPIED_WITHIN_S = 120.0
 #: So long the window goes on while operations still come in that a floor lacks. Next to two other clusters on two slow
 #: processors 177 of 200 transactions came in 60 s; four times that is a rate at which a run says nothing about Kafka.

@@ -46,6 +46,7 @@ NOT_SHOWN = {
     Anomaly.ILLEGAL_TRANSITION,
     Anomaly.LOST_NODE,
     Anomaly.NO_PROGRESS,
+    Anomaly.SILENT,
     Anomaly.STATE_DIVERGENCE,
 }
 

@@ -122,6 +122,7 @@ COVERED = {
     "REC-07": "lost-write duplicate inconsistent-offset",
     "REC-15": "lost-node",
     "GRP-21": "no-progress",
+    "ISO-25": "silent",
     "ADM-04": "hung-transaction",
 }
 
@@ -182,10 +183,10 @@ def test_references_lead_somewhere(requirement: Requirement) -> None:
 
 @EVERY
 def test_what_forbids_an_anomaly_of_records_protects_records(requirement: Requirement) -> None:
-    """Only something that stands for ever, such as a transaction, a node or a pipeline, leaves the records as they are."""
+    """Only something that stands for ever, such as a transaction, or a wrong metric leaves the records as they are."""
     standing = {
         *(Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.LOST_NODE, Anomaly.STRANDED_PRODUCER),
-        Anomaly.NO_PROGRESS,
+        *(Anomaly.NO_PROGRESS, Anomaly.SILENT),
     }
     assert requirement.protects is Protects.RECORDS or set(requirement.forbids) <= standing
 
@@ -228,8 +229,8 @@ def test_documented_weaknesses_are_limitations() -> None:
 
 
 def test_severities_rank_all_anomalies() -> None:
-    """Severities are the ranks 1 to 22, loss before standstill, and each definition is one sentence."""
-    assert sorted(map(severity, Anomaly)) == list(range(1, 23))
+    """Severities are the ranks 1 to 23, loss before standstill, and each definition is one sentence."""
+    assert sorted(map(severity, Anomaly)) == list(range(1, 24))
     assert severity(Anomaly.LOST_WRITE) < severity(Anomaly.DUPLICATE) < severity(Anomaly.STUCK_LSO)
     for defined in DEFINITIONS.values():
         for sentence in (defined.definition, defined.why_illegal):

@@ -2,8 +2,8 @@
 
 They have no dataframes (`verification.checks.walks`): they walk histories step by step, and the log of a run has some
 thousand records. `verification.checks.transaction_states` has the rules of the coordinator's state machine,
-`verification.evidence.late_completions` and `verification.evidence.refused_producers` the bounds in time; the reference
-judge has its own.
+`late_completions` and `refused_producers` in `verification.evidence.stalls` the bounds in time; the reference judge has
+its own.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verification.checks.transaction_states import judge
-from verification.evidence.late_completions import late_completions as late_completions_of
-from verification.evidence.refused_producers import refused_producers as refused_producers_of
+from verification.evidence.stalls.late_completions import late_completions as late_completions_of
+from verification.evidence.stalls.refused_producers import refused_producers as refused_producers_of
 from verification.evidence.transaction_log_file import TransactionLog
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.transaction_log import TOPIC_INDEX, Entry

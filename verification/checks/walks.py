@@ -1,7 +1,7 @@
-"""The checks without dataframes: those of the transaction log, `lost-node`, `no-progress` and `state-divergence`.
+"""The checks without dataframes: of the transaction log, `lost-node`, `no-progress`, `silent` and `state-divergence`.
 
-They walk over few rows, in Spark's driver, and cost no job. `verification.evidence.lost_nodes` says for which lost nodes a
-release is to blame, `verification.evidence.standstills` when a pipeline is.
+They walk over few rows, in Spark's driver, and cost no job. In `verification.evidence.stalls`, `lost_nodes` says for which
+lost nodes a release is to blame, `standstills` when a pipeline is, and `silences` when a metric is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verification.checks.states import state_divergence
 from verification.checks.transaction_log import illegal_transitions, late_completions, refused_producers
-from verification.evidence import lost_nodes as nodes
-from verification.evidence import standstills
+from verification.evidence.stalls import lost_nodes as nodes
+from verification.evidence.stalls import silences, standstills
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
 
@@ -35,6 +35,14 @@ def no_progress(frame: Iterable[Row]) -> Iterator[RawViolation]:
             yield RawViolation(anomaly=Anomaly.NO_PROGRESS, **place, detail=standstills.described(row))
 
 
+def silent(frame: Iterable[Row]) -> Iterator[RawViolation]:
+    """Metrics that say 0 while a last stable offset stands. One violation per time, at the offset that stood."""
+    for row in frame:
+        if not silences.excuse(row):
+            place = {name: row[name] for name in ("topic_index", "partition", "offset")}
+            yield RawViolation(anomaly=Anomaly.SILENT, **place, detail=silences.described(row))
+
+
 class RowWalk(NamedTuple):
     """A check without dataframes, and the rows that it reads."""
 
@@ -53,5 +61,6 @@ WALKS: Mapping[str, RowWalk] = {
     "refused-producer": RowWalk("transaction_log", refused_producers),
     "lost-node": RowWalk("lost_nodes", lost_nodes),
     "no-progress": RowWalk("standstills", no_progress),
+    "silent": RowWalk("silences", silent),
     "state-divergence": RowWalk("counts", state_divergence),
 }

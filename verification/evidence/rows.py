@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from verification.evidence import lost_nodes, lso_samples, standstills, transaction_log_rows
+from verification.evidence import lso_samples, transaction_log_rows
 from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.stalls import lost_nodes, silences, standstills
 from verification.vocabulary.experiment import IsolationLevel
 from verification.vocabulary.history import Action, Operation, Settled
 from verification.vocabulary.identity import decode, text_digest
@@ -143,6 +144,7 @@ def walked_rows(run: RunEvidence) -> Rows:
         "transaction_log": transaction_log_rows.rows(run),
         "lost_nodes": lost_nodes.rows(run),
         "standstills": standstills.rows(run),
+        "silences": silences.rows(run),
         "counts": list(run.counts),
     }
 

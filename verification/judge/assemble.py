@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from verification.checks.examples import examples as chosen
 from verification.coverage.coverage import coverage
-from verification.evidence import late_completions, lost_nodes, transaction_log_rows
+from verification.evidence import transaction_log_rows
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.stalls import late_completions, lost_nodes
 from verification.judge.circumstances import shown
 from verification.judge.decision import VerdictInputs, decide
 from verification.judge.witness import witness

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from verification.evidence import late_completions, lost_nodes, refused_producers
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.stalls import late_completions, lost_nodes, refused_producers
 from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.evidence.upgrade_state import UpgradeState, is_upgrade, leader_at, state_at
 from verification.judge.finding_files import named

@@ -12,7 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from verification.evidence.row_types import Rows
-from verification.reference import nodes, pipelines, reads, sequences, stability, states, transaction_log, writes
+from verification.reference import (
+    metrics,
+    nodes,
+    pipelines,
+    reads,
+    sequences,
+    stability,
+    states,
+    transaction_log,
+    writes,
+)
 from verification.reference.run_index import RunIndex
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
@@ -41,6 +51,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     transaction_log.refused,
     nodes.lost,
     pipelines.stalled,
+    metrics.silent,
     states.diverged,
 )
 #: The definitions that need only the delivered records and the answers to clients.
@@ -58,6 +69,7 @@ WITHOUT_LOG = (
     transaction_log.refused,
     nodes.lost,
     pipelines.stalled,
+    metrics.silent,
 )
 
 

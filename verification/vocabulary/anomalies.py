@@ -1,4 +1,4 @@
-"""The twenty-two anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
+"""The twenty-three anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
 the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong. It
@@ -43,6 +43,7 @@ class Anomaly(StrEnum):
     LOST_NODE = "lost-node"
     NO_PROGRESS = "no-progress"
     STRANDED_PRODUCER = "stranded-producer"
+    SILENT = "silent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,13 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "An error for good counts only where the subject claims that its producers survive. An operation that lasted as"
         " long as the transaction timeout does not count, because its coordinator may have aborted the transaction and"
         " fenced it.",
+    ),
+    Anomaly.SILENT: (
+        "The last stable offset of a partition stood below the high watermark for 15 s, and its leader's metric"
+        " LastStableOffsetLag was 0 for all of that time.",
+        "Operators alert on metrics and see nothing else: a metric that contradicts the broker's own answers hides a stuck"
+        " partition.",
+        "",
     ),
 }
 

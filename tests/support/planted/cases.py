@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.planted import coordinating, copies, counts, nodes, reads, sequences, stability, standstills, writes
+from tests.support.planted import (
+    coordinating,
+    copies,
+    counts,
+    nodes,
+    reads,
+    sequences,
+    silences,
+    stability,
+    standstills,
+    writes,
+)
 from tests.support.planted.busy import Case, Found
 from tests.support.planted.files import write
 from tests.support.planted.histories import Plant
@@ -75,6 +86,11 @@ CASES: dict[str, Case] = {
         standstills.stalled_after_a_start,
         standstills.stalled_without_inputs,
         standstills.stalled_until_late,
+        silences.silent,
+        silences.spoken,
+        silences.silent_for_a_moment,
+        silences.silent_while_down,
+        silences.silent_from_late_on,
         copies.torn_without_log,
         writes.tombstones,
         sequences.number_skipped,

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.planted.busy import Found, busy, found
 from tests.support.planted.histories import Plant
-from verification.evidence.lost_nodes import LONG_S
+from verification.evidence.stalls.lost_nodes import LONG_S
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import FaultRecord, LostNode
 

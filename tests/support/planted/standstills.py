@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.planted.busy import Found, found
 from tests.support.planted.copies import COPIED, IN, OUT
 from tests.support.planted.histories import Plant, Planted
-from verification.evidence.standstills import BOUND_S
+from verification.evidence.stalls.standstills import BOUND_S
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Phase, ProcessRecord, Sample
 

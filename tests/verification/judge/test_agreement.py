@@ -31,7 +31,9 @@ BATCH = 400
 #: Coordinators' histories have two judges of their own, which `test_transitions` compares on generated ones. Lost nodes are
 #: no matter of records: the planted ones (`tests.support.planted.nodes`) are compared in `test_checks`. States are
 #: compared in `test_states`.
-SHOWN = set(Anomaly) - {*(Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE, Anomaly.NO_PROGRESS, Anomaly.STATE_DIVERGENCE)}
+SHOWN = set(Anomaly) - {
+    *(Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE, Anomaly.NO_PROGRESS, Anomaly.SILENT, Anomaly.STATE_DIVERGENCE)
+}
 #: An aborted record that a copier read; observers and captures, which read others, have a name.
 READ_BY_COPIER = (Anomaly.ABORTED_READ, None)
 

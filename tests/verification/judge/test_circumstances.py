@@ -10,8 +10,8 @@ import pytest
 from tests.support.planted.files import write
 from tests.support.planted.histories import Planted
 from verification.checks.transaction_log import late_completions, refused_producers
-from verification.evidence import late_completions as late
 from verification.evidence.run_evidence import RunEvidence, read_run
+from verification.evidence.stalls import late_completions as late
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
 from verification.evidence.transaction_log_rows import rows, undisturbed_ms, wall_clock_ns
 from verification.judge.circumstances import circumstances, shown

@@ -1,7 +1,7 @@
 """KB-12: a leader asked an older coordinator to verify a transaction.
 
 The signature `verified-by-older-coordinator` needs three facts about a producer whose operations all failed while every
-node was up (`verification.evidence.refused_producers`): at least half of them were answered NETWORK_EXCEPTION, which
+node was up (`verification.evidence.stalls.refused_producers`): at least half of them were answered NETWORK_EXCEPTION, which
 librdkafka names so only when a broker answered it; the coordinator ran a release older than 3.6.0, which verifies nothing;
 and a node with the bug led a partition of the producer's transactions.
 
@@ -10,8 +10,8 @@ Free of pyspark.
 
 from __future__ import annotations
 
-from verification.evidence import refused_producers
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.stalls import refused_producers
 from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.evidence.upgrade_state import leader_at
 from verification.known_bugs import catalogue

@@ -1,16 +1,16 @@
 """KB-10: a coordinator sent markers that an older leader does not know.
 
 The signature `marker-refused-by-older-leader` needs two facts about a decision that was not completed in time
-(`verification.evidence.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the transaction whose
-last stable offset stood, so that it had no marker, was led by a node of an older release.
+(`verification.evidence.stalls.late_completions`): its coordinator ran 4.2.0 at that time, and a partition of the
+transaction whose last stable offset stood, so that it had no marker, was led by a node of an older release.
 
 Free of pyspark.
 """
 
 from __future__ import annotations
 
-from verification.evidence import late_completions
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.stalls import late_completions
 from verification.evidence.transaction_log_rows import NS_PER_MS, wall_clock_ns
 from verification.evidence.upgrade_state import leader_at
 from verification.known_bugs.signatures.facts import running_at

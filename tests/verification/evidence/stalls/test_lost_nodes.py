@@ -13,8 +13,8 @@ from tests.support.planted.busy import Case
 from tests.support.planted.cases import CASES
 from tests.support.planted.files import write
 from tests.support.planted.histories import MS, Plant
-from verification.evidence.lost_nodes import LONG_S, OTHER_CAUSES, described, excuse, excused, rows
 from verification.evidence.run_evidence import RunEvidence, read_run
+from verification.evidence.stalls.lost_nodes import LONG_S, OTHER_CAUSES, described, excuse, excused, rows
 from verification.judge.assemble import conclude
 from verification.judge.circumstances import circumstances
 from verification.judge.primary_findings import attribute

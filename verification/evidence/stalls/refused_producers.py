@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from verification.evidence.late_completions import LATE_MS
 from verification.evidence.row_types import Row
 from verification.evidence.run_evidence import RunEvidence
+from verification.evidence.stalls.late_completions import LATE_MS
 from verification.evidence.transaction_log_rows import NS_PER_MS, Answer, Window, rows, wall_clock_ns
 from verification.evidence.upgrade_state import leader_at
 from verification.vocabulary.violations import RawViolation

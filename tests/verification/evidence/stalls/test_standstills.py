@@ -14,7 +14,7 @@ from tests.support.planted.copies import IN
 from tests.support.planted.files import write
 from tests.verification.test_coverage import fault
 from verification.evidence.run_evidence import read_run
-from verification.evidence.standstills import described, excuse, rows
+from verification.evidence.stalls.standstills import described, excuse, rows
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import RawViolation
