@@ -62,6 +62,8 @@ def _series(metrics: Iterable[Metric]) -> dict[tuple[str, str, str], list[_Serie
     series: dict[tuple[str, str, str], list[_Series]] = defaultdict(list)
     latest: dict[str, dict[tuple[str, str, str], _Series]] = defaultdict(dict)
     for each in sorted(metrics, key=lambda each: each.at_ns):
+        if each.name == UP and each.value:
+            continue
         if each.name == UP:
             for values in latest.pop(each.source, {}).values():
                 values.append((each.at_ns, None))

@@ -90,6 +90,7 @@ CASES: dict[str, Case] = {
         silences.spoken,
         silences.silent_for_a_moment,
         silences.silent_while_down,
+        silences.silent_unread,
         silences.silent_from_late_on,
         copies.torn_without_log,
         writes.tombstones,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tests.support.planted.busy import Found, busy, found
@@ -22,8 +23,17 @@ def row_of(run: str = "planted", **over: Any) -> dict[str, Any]:
     return {**row, "stood_ms": STOOD_S * 1_000, "stated": 0.0, **over}
 
 
-def _planted(run: str, *stated: tuple[float, str, float], stood_s: int = STOOD_S, **over: Any) -> Plant:
-    """A look every second at an offset that stands, and what the leader states: (second, metric, value)."""
+def _planted(
+    run: str,
+    *stated: tuple[float, str, float],
+    stood_s: int = STOOD_S,
+    down: Collection[int] = (),
+    **over: Any,
+) -> Plant:
+    """A look every second at an offset that stands, and what the leader states: (second, metric, value).
+
+    It answers in every second but those in `down`.
+    """
     planted = busy(run)
     began_ns, topic = planted.now, planted.topics[0].name
     for second in range(stood_s + 2):
@@ -38,7 +48,8 @@ def _planted(run: str, *stated: tuple[float, str, float], stood_s: int = STOOD_S
                 last_stable_offset=stable,
             )
         )
-    for at_s, name, value in ((-1.0, UP, 1.0), *stated):
+    read = [(second + 0.5, UP, 1.0) for second in range(-2, stood_s + 2) if second not in down]
+    for at_s, name, value in (*read, *stated):
         of = "" if name == UP else f"{topic}-0"
         at_ns = began_ns + round(at_s * S)
         planted.entries.append(Metric(at_ns=at_ns, source=f"broker {LEADER}", name=name, of=of, value=value))
@@ -48,8 +59,10 @@ def _planted(run: str, *stated: tuple[float, str, float], stood_s: int = STOOD_S
 
 
 def silent(run: str) -> tuple[Plant, set[Found]]:
-    """The metric says 0 from before the offset stands, and never anything else."""
-    return _planted(run, (-1, METRIC, 0)), {found(str(Anomaly.SILENT), None, topic_index=0, partition=0, offset=0)}
+    """The metric says 0 from before the offset stands, and never anything else; the broker goes away afterwards."""
+    return _planted(run, (-1, METRIC, 0), (STOOD_S + 1.9, UP, 0)), {
+        found(str(Anomaly.SILENT), None, topic_index=0, partition=0, offset=0)
+    }
 
 
 def spoken(run: str) -> tuple[Plant, set[Found]]:
@@ -64,7 +77,12 @@ def silent_for_a_moment(run: str) -> tuple[Plant, set[Found]]:
 
 def silent_while_down(run: str) -> tuple[Plant, set[Found]]:
     """The broker states nothing in between, so the value is old."""
-    return _planted(run, (-1, METRIC, 0), (5, UP, 0), (7, UP, 1), (7, METRIC, 0), stated=None), set()
+    return _planted(run, (-1, METRIC, 0), (5, UP, 0), (7, METRIC, 0), down=(5, 6), stated=None), set()
+
+
+def silent_unread(run: str) -> tuple[Plant, set[Found]]:
+    """For some seconds the metric was not read, as on a machine that stood still."""
+    return _planted(run, (-1, METRIC, 0), down=range(6, 12), stated=None), set()
 
 
 def silent_from_late_on(run: str) -> tuple[Plant, set[Found]]:

@@ -4,7 +4,7 @@ Operators alert on `LastStableOffsetLag` and see nothing else. The samples of th
 answered them (`lso_samples`), and the history has the metric as the same broker stated it. If the offset stood below the
 high watermark for `BOUND_S` by every look, under one leader, and the metric was 0 for all of that time, the metric lies.
 
-A metric that was never stated, or whose broker did not answer in that time, says nothing. The first seconds do not count,
+A metric that was never stated, or not read every few seconds in that time, says nothing. The first seconds do not count,
 because the metric is read once a second.
 
 Free of pyspark.
@@ -13,7 +13,7 @@ Free of pyspark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from verification.evidence import lso_samples
 from verification.evidence.lso_samples import NS, Place
@@ -24,8 +24,8 @@ from verification.vocabulary.history import UP, Metric, Sample
 METRIC = "LastStableOffsetLag"
 #: Long enough for every busy partition to decide its transactions; an alert on the metric would wait as long.
 BOUND_S = 15.0
-#: Metrics are read once a second, and a look at a busy broker may take a second.
-READ_WITHIN_S = 3.0
+#: Metrics are read once a second, and a look at each of three busy brokers may take a second.
+READ_WITHIN_S = 4.0
 #: Shorter times are no rows: transactions are open for a moment everywhere.
 _SHORTEST_S = 5.0
 
@@ -81,21 +81,17 @@ def _stated(run: RunEvidence) -> dict[str, list[Metric]]:
 
 
 def _highest(series: Sequence[Metric], of: str, from_ns: int, until_ns: int) -> float | None:
-    """The highest value between two moments; None where it is not known for all of that time."""
-    highest: float | None = None
-    for each in series:
-        if each.at_ns > until_ns:
-            break
-        if each.name == UP and not each.value:
-            highest = None
-            if each.at_ns >= from_ns:
-                return None
-        elif each.name == METRIC and each.of == of:
-            late = each.at_ns > from_ns + READ_WITHIN_S * NS
-            if late and highest is None:
-                return None
-            highest = max(highest or 0.0, each.value) if late else each.value
-    return highest
+    """The highest value between two moments, without the first seconds; None where it was not read all the time."""
+    counted_ns = from_ns + round(READ_WITHIN_S * NS)
+    series = [each for each in series if each.at_ns <= until_ns]
+    read = [each.at_ns for each in series if each.name == UP and each.value and each.at_ns >= from_ns]
+    gaps = [after - before for before, after in pairwise((from_ns, *read, until_ns))]
+    lost_ns = max((each.at_ns for each in series if each.name == UP and not each.value), default=0)
+    values = [each for each in series if each.name == METRIC and each.of == of and each.at_ns > lost_ns]
+    before = [each.value for each in values if each.at_ns <= counted_ns]
+    if max(gaps) > READ_WITHIN_S * NS or lost_ns > from_ns or not before:
+        return None
+    return max(before[-1], *(each.value for each in values if each.at_ns > counted_ns), 0.0)
 
 
 def excuse(row: Row) -> str:
