@@ -61,6 +61,7 @@ class ScenarioRun:
     """One scenario being run."""
 
     _database: RunDatabase | None = None
+    _metrics: MetricSampler | None = None
 
     def __init__(self, scenario: Scenario, lane: ScenarioLane) -> None:
         self.scenario = scenario
@@ -78,7 +79,6 @@ class ScenarioRun:
         self.arena: Arena
         self._recorder: Recorder | None = None
         self._sampler: Sampler | None = None
-        self._metrics: MetricSampler | None = None
         self._unsampled: SamplingError | None = None
         self._workload: RunningWorkload | None = None
         self._quiescence: Quiescence | None = None
