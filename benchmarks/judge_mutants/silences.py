@@ -15,7 +15,7 @@ BOUND_MS = 15_000
 def _silent(base: Base, draft: Draft) -> Breaks:
     """The offset stands, and the metric says 0."""
     _stand(base, draft, stood_ms=BOUND_MS + draft.random.randrange(BOUND_MS))
-    return {Anomaly.SILENT}
+    return {Anomaly.SILENT_METRIC}
 
 
 def _not_silent(base: Base, draft: Draft) -> Breaks:

@@ -46,7 +46,7 @@ NOT_SHOWN = {
     Anomaly.ILLEGAL_TRANSITION,
     Anomaly.LOST_NODE,
     Anomaly.NO_PROGRESS,
-    Anomaly.SILENT,
+    Anomaly.SILENT_METRIC,
     Anomaly.STATE_DIVERGENCE,
 }
 

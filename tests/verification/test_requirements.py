@@ -122,7 +122,7 @@ COVERED = {
     "REC-07": "lost-write duplicate inconsistent-offset",
     "REC-15": "lost-node",
     "GRP-21": "no-progress",
-    "ISO-25": "silent",
+    "ISO-25": "silent-metric",
     "ADM-04": "hung-transaction",
 }
 
@@ -186,7 +186,7 @@ def test_what_forbids_an_anomaly_of_records_protects_records(requirement: Requir
     """Only something that stands for ever, such as a transaction, or a wrong metric leaves the records as they are."""
     standing = {
         *(Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.LOST_NODE, Anomaly.STRANDED_PRODUCER),
-        *(Anomaly.NO_PROGRESS, Anomaly.SILENT),
+        *(Anomaly.NO_PROGRESS, Anomaly.SILENT_METRIC),
     }
     assert requirement.protects is Protects.RECORDS or set(requirement.forbids) <= standing
 

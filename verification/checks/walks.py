@@ -1,4 +1,4 @@
-"""The checks without dataframes: of the transaction log, `lost-node`, `no-progress`, `silent` and `state-divergence`.
+"""The checks without dataframes: of the transaction log, `lost-node`, `no-progress`, `silent-metric` and `state-divergence`.
 
 They walk over few rows, in Spark's driver, and cost no job. In `verification.evidence.stalls`, `lost_nodes` says for which
 lost nodes a release is to blame, `standstills` when a pipeline is, and `silences` when a metric is.
@@ -35,12 +35,12 @@ def no_progress(frame: Iterable[Row]) -> Iterator[RawViolation]:
             yield RawViolation(anomaly=Anomaly.NO_PROGRESS, **place, detail=standstills.described(row))
 
 
-def silent(frame: Iterable[Row]) -> Iterator[RawViolation]:
+def silent_metrics(frame: Iterable[Row]) -> Iterator[RawViolation]:
     """Metrics that say 0 while a last stable offset stands. One violation per time, at the offset that stood."""
     for row in frame:
         if not silences.excuse(row):
             place = {name: row[name] for name in ("topic_index", "partition", "offset")}
-            yield RawViolation(anomaly=Anomaly.SILENT, **place, detail=silences.described(row))
+            yield RawViolation(anomaly=Anomaly.SILENT_METRIC, **place, detail=silences.described(row))
 
 
 class RowWalk(NamedTuple):
@@ -61,6 +61,6 @@ WALKS: Mapping[str, RowWalk] = {
     "refused-producer": RowWalk("transaction_log", refused_producers),
     "lost-node": RowWalk("lost_nodes", lost_nodes),
     "no-progress": RowWalk("standstills", no_progress),
-    "silent": RowWalk("silences", silent),
+    "silent-metric": RowWalk("silences", silent_metrics),
     "state-divergence": RowWalk("counts", state_divergence),
 }

@@ -32,7 +32,7 @@ dropped, by dropping their places. Why nothing is missed, anomaly by anomaly:
                            their highest and lowest epochs show it; if they overlap, both are odd
     hung-transaction       an aggregate without a control record after it is suspect; one that is followed by another
                            operation is odd; the states of leaders and coordinators are small and always read
-    stuck-lso, stranded-producer, lost-node, no-progress, silent    depend on ends, samples, operations and steps alone
+    stuck-lso, stranded-producer, lost-node, no-progress, silent-metric   depend on ends, samples, operations and steps alone
     state-divergence       depends on the counts of outputs alone, which have a file of their own and are always read
     offset-without-output, output-without-offset, a copy made twice    sets of offsets as bits, exactly
     aborted-read by a copier    an input that was copied and not delivered: the same sets

@@ -1,4 +1,4 @@
-"""silent: a metric that says 0 while the offset that it is about stands, in one condition."""
+"""silent-metric: a metric that says 0 while the offset that it is about stands, in one condition."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def silent(index: RunIndex) -> Iterator[RawViolation]:
     for row in index.rows.get("silences", ()):
         if row["stated"] == 0 and row["stood_ms"] >= _BOUND_MS:
             at = (row["topic_index"], row["partition"], row["offset"])
-            yield RawViolation(anomaly=Anomaly.SILENT, topic_index=at[0], partition=at[1], offset=at[2])
+            yield RawViolation(anomaly=Anomaly.SILENT_METRIC, topic_index=at[0], partition=at[1], offset=at[2])

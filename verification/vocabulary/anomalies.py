@@ -43,7 +43,7 @@ class Anomaly(StrEnum):
     LOST_NODE = "lost-node"
     NO_PROGRESS = "no-progress"
     STRANDED_PRODUCER = "stranded-producer"
-    SILENT = "silent"
+    SILENT_METRIC = "silent-metric"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         " long as the transaction timeout does not count, because its coordinator may have aborted the transaction and"
         " fenced it.",
     ),
-    Anomaly.SILENT: (
+    Anomaly.SILENT_METRIC: (
         "The last stable offset of a partition stood below the high watermark for 15 s, and its leader's metric"
         " LastStableOffsetLag was 0 for all of that time.",
         "Operators alert on metrics and see nothing else: a metric that contradicts the broker's own answers hides a stuck"

@@ -61,7 +61,7 @@ def _planted(
 def silent(run: str) -> tuple[Plant, set[Found]]:
     """The metric says 0 from before the offset stands, and never anything else; the broker goes away afterwards."""
     return _planted(run, (-1, METRIC, 0), (STOOD_S + 1.9, UP, 0)), {
-        found(str(Anomaly.SILENT), None, topic_index=0, partition=0, offset=0)
+        found(str(Anomaly.SILENT_METRIC), None, topic_index=0, partition=0, offset=0)
     }
 
 

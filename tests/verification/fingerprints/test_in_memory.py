@@ -36,7 +36,7 @@ GENERATED = 400
 #: Anomalies that need no records: of ends, operations, coordinators, nodes, pipelines; and of leaders, which name no record.
 WITHOUT_RECORDS = (
     *(Anomaly.STUCK_LSO, Anomaly.STRANDED_PRODUCER, Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE),
-    *(Anomaly.NO_PROGRESS, Anomaly.SILENT, Anomaly.STATE_DIVERGENCE),
+    *(Anomaly.NO_PROGRESS, Anomaly.SILENT_METRIC, Anomaly.STATE_DIVERGENCE),
 )
 
 

@@ -32,7 +32,13 @@ BATCH = 400
 #: no matter of records: the planted ones (`tests.support.planted.nodes`) are compared in `test_checks`. States are
 #: compared in `test_states`.
 SHOWN = set(Anomaly) - {
-    *(Anomaly.ILLEGAL_TRANSITION, Anomaly.LOST_NODE, Anomaly.NO_PROGRESS, Anomaly.SILENT, Anomaly.STATE_DIVERGENCE)
+    *(
+        Anomaly.ILLEGAL_TRANSITION,
+        Anomaly.LOST_NODE,
+        Anomaly.NO_PROGRESS,
+        Anomaly.SILENT_METRIC,
+        Anomaly.STATE_DIVERGENCE,
+    )
 }
 #: An aborted record that a copier read; observers and captures, which read others, have a name.
 READ_BY_COPIER = (Anomaly.ABORTED_READ, None)

@@ -48,7 +48,7 @@ def test_only_a_metric_that_says_0_all_the_time_is_silent(change: dict[str, Any]
     row = silences.row_of(**change)
     assert excuse(row) == why
     honest = CASES["clean"]("planted")[0].rows
-    found = [] if why else [RawViolation(anomaly=Anomaly.SILENT, topic_index=0, partition=0, offset=0)]
+    found = [] if why else [RawViolation(anomaly=Anomaly.SILENT_METRIC, topic_index=0, partition=0, offset=0)]
     assert judge_rows({**honest, "silences": [row]}) == found
 
 
