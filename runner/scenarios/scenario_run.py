@@ -437,15 +437,12 @@ class ScenarioRun:
         return any(end.last_stable_offset < end.high_watermark for end in self.ends())
 
     def _stop_sampler(self) -> None:
-        if self._metrics is not None:
-            self._metrics.stop()
-            self._metrics = None
-        if self._sampler is not None:
+        for sampler in filter(None, (self._sampler, self._metrics)):
             try:
-                self._sampler.stop()
+                sampler.stop()
             except SamplingError as error:
                 self._unsampled = error
-            self._sampler = None
+        self._sampler = self._metrics = None
 
     def _keep_broker_logs(self) -> None:
         logs = self.cluster.directory / "brokers"

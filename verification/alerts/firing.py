@@ -46,7 +46,7 @@ def fired(history: History) -> tuple[Firing, ...]:
     end_ns = max((each.at_ns for each in history.entries if isinstance(each, Metric | Sample)), default=0)
     for (source, name, of), series in _series(history.of(Metric)).items():
         for alert in load().values():
-            if alert.concerns(Metric(at_ns=0, source=source, name=name, of=of, value=0.0)):
+            if alert.concerns(name, of):
                 spans = [span for each in series for span in _spans(alert, each, end_ns)]
                 if spans:
                     found.append(Firing(alert=alert, source=source, of=of, began_ns=spans[0][0], ended_ns=spans[-1][1]))

@@ -15,7 +15,6 @@ from pathlib import Path
 from verification.requirements.toml_table import Table, read_toml
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import CatalogueError
-from verification.vocabulary.history import Metric
 
 FILE = Path(__file__).with_name("alerts.toml")
 #: Longer than the commit interval of most applications. A run is observed for half a minute after its last fault.
@@ -42,9 +41,9 @@ class Alert:
     source: str
     of: str | None = None
 
-    def concerns(self, metric: Metric) -> bool:
-        """Whether the rule is about this metric."""
-        return metric.name == self.metric and (self.of is None or re.fullmatch(self.of, metric.of) is not None)
+    def concerns(self, name: str, of: str) -> bool:
+        """Whether the rule is about this metric, of this part of a source."""
+        return name == self.metric and (self.of is None or re.fullmatch(self.of, of) is not None)
 
 
 @cache
