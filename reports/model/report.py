@@ -229,9 +229,16 @@ class ScenarioReport:
         return tuple((each.known_bug or "", each.anomaly) for each in self.findings)
 
     def alerts_on(self, finding: FindingReport) -> tuple[FiredAlert, ...] | None:
-        """The alerts that fired and can reveal such a finding; None where no metrics were sampled."""
+        """The alerts that can reveal such a finding and fired after its first example began; None without metrics."""
         fired = self.timeline.alerts if self.timeline else None
-        return None if fired is None else tuple(each for each in fired if finding.anomaly in each.shows)
+        if fired is None:
+            return None
+        since_s = finding.first.at_s if finding.first else None
+        return tuple(
+            each
+            for each in fired
+            if finding.anomaly in each.shows and (since_s is None or each.ended_s is None or each.ended_s >= since_s)
+        )
 
     @property
     def first_violation(self) -> tuple[FindingReport, Example] | None:

@@ -21,7 +21,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "scenarios-4.3.1" / "run"
 OFFLINE = FiredAlert(
     name="offline", text="OfflinePartitionsCount > 0", place="broker 1", shows=(), began_s=3, ended_s=5
 )
-HANGS = replace(OFFLINE, name="late", text="a late transaction", shows=("hung-transaction",))
+HANGS = replace(OFFLINE, name="late", text="a late transaction", shows=("hung-transaction",), ended_s=None)
+#: It was over before the first example began.
+BEFORE = replace(HANGS, name="before", began_s=0.0, ended_s=0.1)
 
 
 def with_alerts(fired: tuple[FiredAlert, ...] | None) -> Report:
@@ -37,6 +39,7 @@ def with_alerts(fired: tuple[FiredAlert, ...] | None) -> Report:
     ("fired", "silent", "words"),
     [
         ((OFFLINE, HANGS), False, "<strong>Alerts:</strong> a late transaction (broker 1, first at 3.0 s)."),
+        ((OFFLINE, BEFORE), True, "<strong>Silent:</strong> no alert"),
         ((OFFLINE,), True, "<strong>Silent:</strong> no alert"),
         ((), True, "<strong>Silent:</strong> no alert"),
     ],
