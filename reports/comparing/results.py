@@ -227,7 +227,10 @@ def _example(example: dict[str, Any]) -> dict[str, Any]:
 def _alerts(scenario: ScenarioReport) -> dict[str, Any]:
     """The alerts that would have fired; nothing where no metrics were sampled."""
     fired = scenario.timeline.alerts if scenario.timeline else None
-    return {} if fired is None else {"alerts": [asdict(each) for each in fired]}
+    if fired is None:
+        return {}
+    # The history has the values.
+    return {"alerts": [{name: value for name, value in asdict(each).items() if name != "values"} for each in fired]}
 
 
 def _silent(scenario: ScenarioReport, finding: FindingReport) -> dict[str, bool]:

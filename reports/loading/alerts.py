@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from reports.loading.process_lanes import Clock
 from reports.model.timeline import FiredAlert
-from verification.alerts.firing import Firing, fired, has_metrics
+from verification.alerts.firing import Firing, fired, has_metrics, totals
 from verification.vocabulary.history import History
 
 #: So many parts are named, for instance partitions.
@@ -20,19 +20,20 @@ def alerts(history: History, clock: Clock) -> tuple[FiredAlert, ...] | None:
     together: dict[str, list[Firing]] = defaultdict(list)
     for each in fired(history):
         together[each.alert.name].append(each)
-    return tuple(_fired(each, history.run, clock) for each in together.values())
+    return tuple(_fired(each, history, clock) for each in together.values())
 
 
-def _fired(firings: list[Firing], run: str, clock: Clock) -> FiredAlert:
+def _fired(firings: list[Firing], history: History, clock: Clock) -> FiredAlert:
     alert = firings[0].alert
     ends = [each.ended_ns for each in firings]
     return FiredAlert(
         name=alert.name,
         text=alert.text,
-        place=_place(firings, run),
+        place=_place(firings, history.run),
         shows=tuple(sorted(alert.shows)),
         began_s=clock(firings[0].began_ns),
         ended_s=None if None in ends else clock(max(each for each in ends if each is not None)),
+        values=tuple((clock(at_ns), value) for at_ns, value in totals(alert, history)),
     )
 
 

@@ -237,7 +237,8 @@ class Period:
 class FiredAlert:
     """An alert on metrics that would have fired, from its first to its last firing; `ended_s` is None if it never ended.
 
-    `text` is its condition, `place` where it fired, `shows` are the anomalies that it can reveal.
+    `text` is its condition, `place` where it fired, `shows` are the anomalies that it can reveal. `values` has its metric
+    over time (seconds, value), the sum of all sources; each value holds until the next one.
     """
 
     name: str
@@ -246,6 +247,7 @@ class FiredAlert:
     shows: tuple[str, ...]
     began_s: float
     ended_s: float | None
+    values: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from verification.alerts.rules import STANDS_S, Alert, When, load
 from verification.vocabulary.history import UP, History, Metric, Sample
@@ -51,6 +52,19 @@ def fired(history: History) -> tuple[Firing, ...]:
                 if spans:
                     found.append(Firing(alert=alert, source=source, of=of, began_ns=spans[0][0], ended_ns=spans[-1][1]))
     return tuple(sorted(found, key=lambda each: (each.began_ns, each.alert.name, each.source, each.of)))
+
+
+def totals(alert: Alert, history: History) -> list[tuple[int, float]]:
+    """The metric of an alert over time, added up over sources and their parts; a source that does not answer has 0."""
+    steps: dict[int, float] = defaultdict(float)
+    for (_, name, of), series in _series(history.of(Metric)).items():
+        if alert.concerns(name, of):
+            for values in series:
+                before = 0.0
+                for at_ns, value in values:
+                    steps[at_ns] += (value or 0.0) - before
+                    before = value or 0.0
+    return list(zip(sorted(steps), accumulate(steps[at_ns] for at_ns in sorted(steps)), strict=True))
 
 
 #: Values with their times, in order; the last one without a value ends them, if the source no longer answered.

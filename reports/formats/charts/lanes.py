@@ -109,7 +109,7 @@ def draw_lanes(timeline: Timeline, violation_s: float | None) -> Drawing:
             *alerts.texts(),
             *_marked(layout, violation_s),
         ),
-        paths=(*_strokes(layout, lanes), *part.paths(), *offsets),
+        paths=(*_strokes(layout, lanes), *part.paths(), *alerts.paths(), *offsets),
         description=_description(
             lanes, tuple(coordinator_drawing.described(coordinators)), leaders, worst, violation_s
         ),

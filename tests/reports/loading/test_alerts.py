@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from reports.comparing import results
 from reports.formats import html
+from reports.formats.charts.alerts import AlertRows
 from reports.loading.alerts import alerts
 from reports.loading.run import load_run
 from reports.model.report import Report
@@ -17,9 +19,16 @@ from reports.model.timeline import FiredAlert
 from verification.vocabulary.history import UP, History, Metric
 
 NS = 1_000_000_000
+LAG = "LastStableOffsetLag"
 GOLDEN = Path(__file__).parents[1] / "golden" / "scenarios-4.3.1" / "run"
 OFFLINE = FiredAlert(
-    name="offline", text="OfflinePartitionsCount > 0", place="broker 1", shows=(), began_s=3, ended_s=5
+    name="offline",
+    text="OfflinePartitionsCount > 0",
+    place="broker 1",
+    shows=(),
+    began_s=3,
+    ended_s=5,
+    values=((3.0, 1.0), (5.0, 0.0)),
 )
 HANGS = replace(OFFLINE, name="late", text="a late transaction", shows=("hung-transaction",), ended_s=None)
 #: It was over before the first example began.
@@ -88,3 +97,25 @@ def test_firings_of_one_alert_are_one_row() -> None:
     fired = alerts(replace(history, entries=holds), lambda at_ns: at_ns / NS)
     assert fired is not None
     assert [(each.name, each.ended_s) for each in fired] == [("fenced", 3), ("late", None)]
+
+
+def test_the_metric_of_an_alert_is_drawn_as_steps() -> None:
+    """The sum of all brokers, of which one answers no more from the third second on."""
+    said = [(0, 1, UP, 1), (0, 2, UP, 1), (1, 1, LAG, 4), (2, 2, LAG, 2), (3, 1, UP, 0), (20, 2, LAG, 1)]
+    history = History(
+        run="r",
+        wall_clock_anchor="",
+        anchor_ns=0,
+        entries=tuple(
+            Metric(at_ns=at * NS, source=f"broker {broker}", name=name, value=value) for at, broker, name, value in said
+        ),
+    )
+    (fired,) = alerts(history, lambda at_ns: at_ns / NS) or ()
+    assert fired.values == ((1.0, 4.0), (2.0, 6.0), (3.0, 2.0), (20.0, 1.0))
+    rows = AlertRows(alerts=(fired,), top=100.0, x=lambda at_s: 10 * at_s, end_s=25.0)
+    (path,) = rows.paths()
+    assert re.findall(r"[MHV][^MHV]*", path.d) == [
+        "M0 116", "H10", "V107.3", "H20", "V103", "H30", "V111.7", "H200", "V113.8", "H250",
+    ]  # fmt: skip
+    (box,) = rows.boxes()
+    assert "at most 6" in box.title
