@@ -85,4 +85,57 @@ def _key_moved(base: Base, draft: Draft) -> Breaks:
     return {Anomaly.STATE_DIVERGENCE}
 
 
-MUTATORS = tuple(mutator(make) for make in (_counts_on, _count_jumps, _count_repeats, _count_lost, _key_moved))
+def _kept(draft: Draft) -> list[Row]:
+    """The last count of each key that all topics have, in the store and in the changelog; topics are made to agree first."""
+    rows = draft.rows["counts"] = [row for row in draft.rows["counts"] if row["topic_index"] == _first_topic(draft)]
+    last = {row["key"]: row["count"] for row in rows}
+    return [
+        {"origin": origin, "place": f"the {origin}", "key": key, "count": count}
+        for origin in ("store", "changelog")
+        for key, count in last.items()
+    ]
+
+
+def _first_topic(draft: Draft) -> int:
+    return min(int(row["topic_index"]) for row in draft.rows["counts"])
+
+
+def _state_kept(base: Base, draft: Draft) -> Breaks:
+    """Store and changelog agree with the outputs."""
+    _counts_on(base, draft)
+    draft.rows["kept_counts"] = _kept(draft)
+    return ()
+
+
+def _state_ahead(base: Base, draft: Draft) -> Breaks:
+    """A key has another count in the store, or in the changelog."""
+    _counts_on(base, draft)
+    kept = _kept(draft)
+    one = draft.pick(kept)
+    draft.rows["kept_counts"] = [{**row, "count": row["count"] + 1} if row is one else row for row in kept]
+    return {Anomaly.STATE_DIVERGENCE}
+
+
+def _state_lost(base: Base, draft: Draft) -> Breaks:
+    """The store, or the changelog, lacks a key; as long as it has others, it was read."""
+    _counts_on(base, draft)
+    kept = _kept(draft)
+    one = draft.pick(kept)
+    draft.pick([row for row in kept if row["origin"] == one["origin"] and row is not one])
+    draft.rows["kept_counts"] = [row for row in kept if row is not one]
+    return {Anomaly.STATE_DIVERGENCE}
+
+
+MUTATORS = tuple(
+    mutator(make)
+    for make in (
+        _counts_on,
+        _count_jumps,
+        _count_repeats,
+        _count_lost,
+        _key_moved,
+        _state_kept,
+        _state_ahead,
+        _state_lost,
+    )
+)

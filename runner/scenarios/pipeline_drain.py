@@ -3,6 +3,8 @@
 A pipeline may have topics between its parts, and work in a database. It commits its inputs before their outputs are there.
 So one that is stopped too early looks like one that loses inputs.
 
+A pipeline that spans two clusters consists of connectors; its work is counted in records.
+
 Limit: an offset that never passes the markers at the end of a topic counts as work that is left.
 """
 
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 
 from fixtures.databases.run_database import RunDatabase
 from fixtures.recording.quiescence import Quiescence
+from runner.scenarios.peer_cluster import PeerCluster, records_left
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import UNSEEN, Sample
 
@@ -27,19 +30,20 @@ class PipelineDrain:
         self,
         quiescence: Quiescence,
         database: RunDatabase | None,
+        peer: PeerCluster | None = None,
         *,
         group: str,
         topics: Sequence[ExperimentTopic],
     ) -> None:
-        self._quiescence, self._database, self._group = quiescence, database, group
+        self._quiescence, self._database, self._peer, self._group = quiescence, database, peer, group
         self._own = quiescence.own_topics(group, [topic.name for topic in topics])
         self._read = (*self._own, *(topic.name for topic in topics if topic.role is TopicRole.INPUT))
 
     @property
     def needed(self) -> bool:
-        """Whether the pipeline reads topics of its own or holds work in its database; else it may be stopped at once."""
+        """Whether it reads topics of its own, or has work in its database or on its peer; else it may be stopped at once."""
         holds = self._database is not None and bool(self._database.pipeline.pending)
-        return bool(self._own) or holds
+        return bool(self._own) or holds or self._peer is not None
 
     def complete(self, *, timeout_s: float) -> str:
         """Wait for the end of the work; nothing may be fed any more. Returns a sentence if it does not come in time."""
@@ -70,7 +74,19 @@ class PipelineDrain:
 
         Inputs go through the database to topics of its own, so that nothing is left if each is empty in this order.
         """
+        if self._peer is not None:
+            return self._left_here(self._peer) or self._left_there(self._peer)
         left = self._quiescence.unread(self._group, self._read)
         if left or self._database is None:
             return left
         return self._database.pending() or self._quiescence.unread(self._group, self._read)
+
+    def _left_here(self, peer: PeerCluster) -> int:
+        """The inputs that connectors have not copied to the peer. Positions are asked before ends, as in `unread`."""
+        positions = self._quiescence.connector_positions(self._group)
+        return records_left(self._quiescence.client, self._quiescence.places(peer.inputs), positions)
+
+    def _left_there(self, peer: PeerCluster) -> int:
+        """Their copies on the peer that connectors have not copied back."""
+        positions = self._quiescence.connector_positions(self._group)
+        return records_left(peer.client, peer.copies(), positions)

@@ -35,6 +35,7 @@ from fixtures.workloads.running import RunningWorkload
 from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from fixtures.workloads.write_budget import WriteBudget
 from runner.scenarios import description
+from runner.scenarios.peer_cluster import PeerCluster
 from runner.scenarios.pipeline_drain import PipelineDrain
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
@@ -61,6 +62,7 @@ class ScenarioRun:
     """One scenario being run."""
 
     _database: RunDatabase | None = None
+    _peer: PeerCluster | None = None
     _metrics: MetricSampler | None = None
 
     def __init__(self, scenario: Scenario, lane: ScenarioLane) -> None:
@@ -139,6 +141,12 @@ class ScenarioRun:
         if isinstance(workload, PipelineWorkload) and workload.pipeline.has_database:
             server = open_server(workload.pipeline, self.run, self.directory.root / "postgres.log")
             self._database = RunDatabase(server=server, pipeline=workload.pipeline, tables=workload.tables(self.run))
+        if isinstance(workload, PipelineWorkload) and workload.pipeline.peer:
+            environment = self.lane.environment
+            inputs = tuple(each.name for each in self.topics() if each.role is TopicRole.INPUT)
+            self._peer = PeerCluster.launch(
+                environment.launch, environment.definitions, release=self.spec().release, inputs=inputs
+            )
         self.write_experiment()
 
     def start_workload(self) -> None:
@@ -179,10 +187,12 @@ class ScenarioRun:
             self._metrics.start()
 
     def _placed(self, workload: WorkloadPlan) -> WorkloadPlan:
-        """The workload, its pipeline with the URL of its database if it has one."""
-        if self._database is None or not isinstance(workload, PipelineWorkload):
+        """The workload, its pipeline with the addresses of its database and of its second cluster if it has them."""
+        given = [each.environment for each in (self._database, self._peer) if each is not None]
+        if not given or not isinstance(workload, PipelineWorkload):
             return workload
-        return replace(workload, pipeline=replace(workload.pipeline, environment=self._database.environment))
+        environment = {name: value for each in (workload.pipeline.environment, *given) for name, value in each.items()}
+        return replace(workload, pipeline=replace(workload.pipeline, environment=environment))
 
     def record_fault(self, step: FaultRecord) -> None:
         """Put one step of the schedule into the history."""
@@ -222,7 +232,9 @@ class ScenarioRun:
         group = self.scenario.workload.group(self.named)
         if group is None:
             return
-        drain = PipelineDrain(self.quiescence, self._database, group=group, topics=self.topics())
+        # A consumer group that moves to the peer leaves work behind: only connectors have to copy everything.
+        peer = self._peer if self.scenario.workload.position == "connect" else None
+        drain = PipelineDrain(self.quiescence, self._database, peer, group=group, topics=self.topics())
         if not drain.needed:
             return
         self.workload.stop_feeding(feeder_within_s)
@@ -277,6 +289,11 @@ class ScenarioRun:
         if self._database is not None:
             ends, self._effects = self._database.pinned()
             self.captures = replace(self.captures, ends=(*self.captures.ends, *ends))
+        workload = self.scenario.workload
+        if isinstance(workload, PipelineWorkload) and workload.pipeline.store:
+            changelog = f"{workload.group(self.named)}-{workload.pipeline.store}-changelog"
+            kept = self.quiescence.kept_counts(self.directory.root / "clients", changelog)
+            self.captures = replace(self.captures, kept_counts=kept)
         self.captures.write(self.directory.captures)
         self.keep_transaction_log()
         self.write_experiment()
@@ -317,8 +334,8 @@ class ScenarioRun:
         with ExitStack() as last_first:
             if self._recorder is not None:
                 last_first.callback(self._recorder.seal)
-            if self._database is not None:
-                last_first.callback(self._database.close)
+            for resource in filter(None, (self._database, self._peer)):
+                last_first.callback(resource.close)
             if cluster is not None:
                 last_first.callback(self._keep_broker_logs)
                 last_first.callback(cluster.links.heal)

@@ -254,6 +254,7 @@ MEASURES: dict[str, Measure] = {
         text="records in topics between the parts of the pipeline beyond one for each row of its database",
     ),
     "drained": Measure(count=pipeline_measures.drained, text="pipelines that left no work in topics of their own"),
+    "kept_counts": Measure(count=pipeline_measures.kept_counts, text="keys read from the pipeline's state at the end"),
     "interrupted_copies": Measure(
         count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"
     ),

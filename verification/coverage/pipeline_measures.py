@@ -11,13 +11,14 @@ Free of pyspark.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from verification.coverage.fault_measures import last_heal_ns
 from verification.evidence import lso_samples
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import TopicRole
 from verification.vocabulary.history import FaultRecord, Phase, Sample
+from verification.vocabulary.quiescent_state import KeptIn
 
 #: The phase in which a pipeline copies what was left at its beginning.
 AFTER_WINDOW = "after-window"
@@ -77,6 +78,12 @@ def interrupted_copies(evidence: RunEvidence) -> int:
 def drained(evidence: RunEvidence) -> int:
     """1 if the copies can be judged: a pipeline that still had work in topics of its own leaves no claim on its outputs."""
     return int(evidence.experiment.fan_out is not None)
+
+
+def kept_counts(evidence: RunEvidence) -> dict[str, int]:
+    """Keys that were read from the stores of the instances, and from the changelog."""
+    read = Counter(each.origin for each in evidence.captures.kept_counts)
+    return {f"keys of the {origin}": read[origin] for origin in KeptIn}
 
 
 def redelivered(evidence: RunEvidence) -> int:

@@ -138,6 +138,12 @@ def small_rows(run: RunEvidence) -> Rows:
     return {"operations": operation_rows(run.run, run.history.of(Operation)), **rows_without_operations(run)}
 
 
+def _kept_counts(run: RunEvidence) -> list[Row]:
+    """The state of a pipeline; none of one that was stopped at work, because its last outputs may not be there yet."""
+    kept = run.captures.kept_counts if run.experiment.fan_out is not None else ()
+    return [{name: getattr(each, name) for name in ("origin", "place", "key", "count")} for each in kept]
+
+
 def walked_rows(run: RunEvidence) -> Rows:
     """The rows of the checks without dataframes."""
     return {
@@ -146,6 +152,7 @@ def walked_rows(run: RunEvidence) -> Rows:
         "standstills": standstills.rows(run),
         "silences": silences.rows(run),
         "counts": list(run.counts),
+        "kept_counts": _kept_counts(run),
     }
 
 

@@ -109,8 +109,9 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.STATE_DIVERGENCE: (
         "A committed output of a pipeline that counts its inputs by key has no count, or not the count of the output of its"
-        " key before it plus one, or the key was in another partition before.",
-        "The state of an exactly-once pipeline reflects each input once, so the outputs of a key count 1, 2, 3 and so on.",
+        " key before it plus one, or the key was in another partition before, or the state at the end has another count.",
+        "The state of an exactly-once pipeline reflects each input once, so the outputs of a key count 1, 2, 3 and so on"
+        " up to the count in its state.",
         "An output that is a duplicate is reported only as such.",
     ),
     Anomaly.DUPLICATE: (

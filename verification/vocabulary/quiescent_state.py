@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from verification.vocabulary import strict_json
@@ -75,9 +76,26 @@ class TopicState:
     cleanup_policy: str = "delete"
 
 
+class KeptIn(StrEnum):
+    """Where the state of a pipeline is kept: by its instances, or in a topic from which they restore it."""
+
+    STORE = "store"
+    CHANGELOG = "changelog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCount:
+    """The count of a key in the state of a pipeline that counts; `place` is an instance, or the topic of the changelog."""
+
+    origin: KeptIn
+    place: str
+    key: str
+    count: Int64
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuiescentState:
-    """Everything in captures.json. `topics` is empty where they were not queried.
+    """Everything in captures.json. `topics` is empty where they were not queried, `kept_counts` where no state was read.
 
     `rows` counts the rows written into `log`, `uncommitted` and `committed`, as far as they were counted.
     """
@@ -87,6 +105,7 @@ class QuiescentState:
     coordinator_states: tuple[CoordinatorState, ...] = ()
     open_producers: tuple[OpenProducer, ...] = ()
     topics: tuple[TopicState, ...] = ()
+    kept_counts: tuple[KeptCount, ...] = ()
     rows: Mapping[str, Int64] = field(default_factory=dict, hash=False)
 
     def write(self, path: Path) -> None:

@@ -21,6 +21,7 @@ from fixtures.recording.recorder import Recorder
 from runner.scenarios import phases
 from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
+from runner.scenarios.pipeline_drain import PipelineDrain
 from runner.scenarios.scenario_run import ScenarioRun
 from tests.support.fake_cluster import arena
 from verification.evidence import history_file
@@ -180,7 +181,7 @@ def drained(
     done: list[str] = []
     scenario_run: Any = ScenarioRun.__new__(ScenarioRun)
     scenario_run._quiescence, scenario_run.named, scenario_run._undrained = quiescence, "run", False
-    scenario_run.scenario = SimpleNamespace(workload=SimpleNamespace(group=lambda _: "group"))
+    scenario_run.scenario = SimpleNamespace(workload=SimpleNamespace(group=lambda _: "group", position="group"))
     outputs = ExperimentTopic(name="out", partitions=1, replication=1, min_in_sync=1)
     scenario_run.topics = lambda: (outputs, replace(outputs, name="in", role=TopicRole.INPUT))
     scenario_run.workload = SimpleNamespace(stop_feeding=lambda _: done.append("fed"))
@@ -215,6 +216,29 @@ def test_a_pipeline_empties_its_database_between_its_topics(monkeypatch: pytest.
     assert drained(quiescence, pending=pending) == (True, ["fed"])
     assert pending == []
     assert len(quiescence.asked) == 6
+
+
+def test_a_pipeline_across_two_clusters_empties_the_first_before_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The positions of its connectors are asked anew for the second one, which gets what the first had."""
+    home, positions, looks = SimpleNamespace(), [{"in": 5}, {"in": 9}, {"copies": 2}, {"in": 9}, {"copies": 7}], []
+    peer: Any = SimpleNamespace(inputs=("in",), client=SimpleNamespace(), copies=lambda: ("copies",))
+    quiescence: Any = SimpleNamespace(
+        client=home,
+        own_topics=lambda *_: (),
+        places=tuple,
+        connector_positions=lambda _: positions.pop(0),
+    )
+
+    def left(client: object, places: tuple[str, ...], at: dict[str, int]) -> int:
+        looks.append((client is home, *places))
+        return {"in": 9, "copies": 7}[places[0]] - at[places[0]]
+
+    monkeypatch.setattr("runner.scenarios.pipeline_drain.LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("runner.scenarios.pipeline_drain.records_left", left)
+    drain = PipelineDrain(quiescence, None, peer, group="group", topics=())
+    assert drain.needed
+    assert drain.complete(timeout_s=60.0) == ""
+    assert looks == [(True, "in"), (True, "in"), (False, "copies"), (True, "in"), (False, "copies")]
 
 
 def test_a_pipeline_that_is_not_empty_in_time_is_not_judged_by_its_copies() -> None:

@@ -11,6 +11,7 @@ from tests.support.planted.histories import Plant, Planted
 from verification.evidence.row_types import Row
 from verification.vocabulary.experiment import COUNTED
 from verification.vocabulary.history import Action
+from verification.vocabulary.quiescent_state import KeptIn
 
 TOPICS = (COPIED[IN], replace(COPIED[OUT], partitions=2, reference="value", shape=COUNTED))
 #: Key and count of each input's output; a key begins in the partition of its number in the alphabet.
@@ -48,6 +49,41 @@ def _diverged(row: Row) -> Found:
 def counted(run: str) -> tuple[Plant, set[Found]]:
     """Every key counts from 1 on."""
     return _done(*_counting(run)), set()
+
+
+def _keeping(planted: Planted, rows: list[Row], changes: dict[tuple[str, str], int | None]) -> Plant:
+    """The evidence with the state at the end; a change gives a key of an origin another count, None takes the key away."""
+    plant = _done(planted, rows)
+    kept = {(origin, key): count for origin in ("store", "changelog") for key, count in KEYS} | changes
+    plant.rows["kept_counts"] = [
+        {"origin": KeptIn(origin), "place": f"the {origin}", "key": key, "count": count}
+        for (origin, key), count in kept.items()
+        if count is not None
+    ]
+    return plant
+
+
+def counts_kept(run: str) -> tuple[Plant, set[Found]]:
+    """Store and changelog have the last count of each key."""
+    return _keeping(*_counting(run), {}), set()
+
+
+def store_is_ahead(run: str) -> tuple[Plant, set[Found]]:
+    """A store has an input more than the last output of a key says."""
+    planted, rows = _counting(run)
+    return _keeping(planted, rows, {("store", "a"): 5}), {_diverged(rows[5])}
+
+
+def changelog_lacks_a_key(run: str) -> tuple[Plant, set[Found]]:
+    """A restored store would begin with an empty state for a key."""
+    planted, rows = _counting(run)
+    return _keeping(planted, rows, {("changelog", "b"): None}), {_diverged(rows[4])}
+
+
+def key_without_outputs(run: str) -> tuple[Plant, set[Found]]:
+    """A store has a key that no output has."""
+    planted, rows = _counting(run)
+    return _keeping(planted, rows, {("store", "c"): 1}), {found("state-divergence", None)}
 
 
 def counts_jump(run: str) -> tuple[Plant, set[Found]]:

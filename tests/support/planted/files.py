@@ -24,6 +24,7 @@ from verification.vocabulary.history import Settled
 from verification.vocabulary.quiescent_state import (
     CoordinatorState,
     GroupOffset,
+    KeptCount,
     OpenProducer,
     PartitionEnd,
     QuiescentState,
@@ -110,6 +111,7 @@ def _captures(plant: Plant) -> QuiescentState:
             OpenProducer(**named(row), producer_id=row["producer_id"], producer_epoch=0, first_offset=row["offset"])
             for row in plant.rows["open_producers"]
         ),
+        kept_counts=tuple(KeptCount(**row) for row in plant.rows.get("kept_counts", ())),
         rows={name: len(plant.rows[name]) for name in _captured(plant)},
     )
 

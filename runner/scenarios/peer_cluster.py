@@ -1,0 +1,82 @@
+"""The second cluster of a pipeline that spans two: one broker of the release under test, which no fault strikes.
+
+Nothing there is evidence. Whatever comes to the outputs has to come back to the cluster under test, where it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures.closing import Closing
+from fixtures.clusters.runtime import RunningCluster
+from fixtures.clusters.spec import ClusterSpec
+from fixtures.recording.connect_positions import committed
+from fixtures.workloads.pipeline import PIPELINE
+from wire.client import Client
+from wire.fetch import fetch_log
+from wire.messages import Definitions
+from wire.values import Isolation, TopicPartition
+
+#: The variable by which a pipeline gets its bootstrap servers.
+PEER_VARIABLE = "ONCEPROOF_PEER"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerCluster(Closing):
+    """The second cluster; `inputs` are the topics of the run whose copies it has, under names that end with theirs."""
+
+    cluster: RunningCluster
+    client: Client
+    inputs: tuple[str, ...]
+
+    @classmethod
+    def launch(
+        cls,
+        launch: Callable[[ClusterSpec], RunningCluster],
+        definitions: Path,
+        *,
+        release: str,
+        inputs: tuple[str, ...],
+    ) -> PeerCluster:
+        """Start it. Raises the errors of `launch`."""
+        cluster = launch(
+            ClusterSpec(release=release, brokers=1, replicas=1, min_in_sync=1, sites=(PIPELINE,)),
+        )
+        client = Client(cluster.witness_bootstrap, Definitions.load(definitions), client_id="peer")
+        return cls(cluster=cluster, client=client, inputs=inputs)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variable of the pipeline."""
+        return {PEER_VARIABLE: self.cluster.bootstrap(PIPELINE)}
+
+    def copies(self) -> tuple[TopicPartition, ...]:
+        """Every partition that has copies of inputs; none while there is no such topic. Raises WireError."""
+        topics = self.client.metadata().topics
+        return tuple(
+            TopicPartition(name, number)
+            for name, topic in sorted(topics.items())
+            if name.endswith(self.inputs)
+            for number in topic.partitions
+        )
+
+    def close(self) -> None:
+        """End it."""
+        self.client.close()
+        self.cluster.close()
+
+
+def records_left(client: Client, places: Iterable[TopicPartition], positions: Mapping[TopicPartition, int]) -> int:
+    """The committed records at and above these positions, or above the start without one. Raises WireError.
+
+    Records are counted and not offsets, because a connector's position is behind its last record and never passes markers.
+    """
+    ends = client.list_offsets(tuple(places), isolation=Isolation.READ_COMMITTED)
+    return sum(
+        record.offset >= first
+        for at, end in ends.items()
+        if (first := max(0, positions.get(at, 0))) < end
+        for record in committed(fetch_log(client, *at, first, end))
+    )
