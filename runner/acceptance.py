@@ -18,11 +18,12 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 from runner import checkout, matrix_run
 from runner.config import ROOT
-from runner.matrix_run import MatrixRunError, row_of
+from runner.matrix_run import row_of
 from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
@@ -220,15 +221,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="only cells whose name contains this text")
     options = parser.parse_args(arguments)
     stored = read()
-    if options.render_only:
-        stored.save()
-        return int(ExitCode.CONFORMANT)
-    try:
-        for run in outstanding(stored, checkout.commit(), rerun=options.rerun, only=options.only):
-            stored.put(perform(run))
-    except MatrixRunError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
-        return int(error.exit_code)
+    due = partial(outstanding, stored, checkout.commit(), rerun=options.rerun, only=options.only)
+    if (ended := matrix_run.fill(stored, due, perform, render_only=options.render_only)) is not None:
+        return ended
     for run in never_run(stored.cells):
         print(f"{run.name} was never run", file=sys.stderr)  # noqa: T201 - the voice of a command
     return int(exit_of(stored.cells))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -13,6 +14,10 @@ from fixtures.errors import OnceproofError
 from runner import checkout
 from runner.config import OUT
 from runner.pytest_process import OverdueRunError, run_pytest
+from runner.resumable_matrix import CellStore
+from verification.vocabulary.verdict import ExitCode
+
+_Due = TypeVar("_Due")
 
 
 class MatrixRunError(OnceproofError):
@@ -47,6 +52,29 @@ def perform(
         "decision": results["decision"],
     }
     return line, results
+
+
+def fill(
+    stored: CellStore[Any, dict[str, Any]],
+    due: Callable[[], Iterable[_Due]],
+    perform: Callable[[_Due], dict[str, Any]],
+    *,
+    render_only: bool,
+) -> int | None:
+    """Perform the runs that are due and store each line, or only write the pages; the exit code if that was all.
+
+    A run that breaks ends the matrix with its sentence and exit code. None says that the lines have to be looked at.
+    """
+    if render_only:
+        stored.save()
+        return int(ExitCode.CONFORMANT)
+    try:
+        for each in due():
+            stored.put(perform(each))
+    except OnceproofError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
+        return int(error.exit_code)
+    return None
 
 
 class _Named(Protocol):

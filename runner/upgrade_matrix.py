@@ -22,7 +22,7 @@ from typing import Any
 
 from runner import checkout, matrix_run
 from runner.config import DEFAULT_CLIENT, ROOT
-from runner.matrix_run import MatrixRunError, row_of
+from runner.matrix_run import row_of
 from runner.resumable_matrix import (
     CellStore,
     add_resuming_options,
@@ -211,16 +211,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--paths", nargs="+", default=[], metavar="TEXT", help="only paths whose name contains a text")
     options = parser.parse_args(arguments)
     stored = read()
-    try:
+
+    def due() -> list[MatrixPath]:
         paths = matrix_run.chosen(matrix(), options.paths)
-        if options.render_only:
-            stored.save()
-            return int(ExitCode.CONFORMANT)
-        for path in outstanding(stored, paths, checkout.commit(), rerun=options.rerun):
-            stored.put(perform(path))
-    except MatrixRunError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
-        return int(error.exit_code)
+        return outstanding(stored, paths, checkout.commit(), rerun=options.rerun)
+
+    if (ended := matrix_run.fill(stored, due, perform, render_only=options.render_only)) is not None:
+        return ended
+    paths = matrix_run.chosen(matrix(), options.paths)
     for path in paths:
         for line in stored.cells:
             if line["name"] == path.name and (complaint := "; ".join(objections(path, line))):

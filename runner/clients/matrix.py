@@ -10,12 +10,10 @@ own bugs have their names.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from fixtures.clients.registry import CLIENTS, client_kind
-from fixtures.errors import OnceproofError
 from runner import checkout, matrix_run, requirement_table
 from runner.config import ROOT
 from runner.matrix_run import MatrixRunError
@@ -132,16 +130,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     stored, commit = read(), checkout.commit()
-    if options.render_only:
-        stored.save()
-        return int(ExitCode.CONFORMANT)
-    try:
+
+    def due() -> list[str]:
         wanted = [client_kind(name).name for name in options.client or CLIENTS]
-        for client in stored.outstanding(wanted, valid=lambda line: line["commit"] == commit, rerun=options.rerun):
-            stored.put(perform(client))
-    except OnceproofError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
-        return int(error.exit_code)
+        return stored.outstanding(wanted, valid=lambda line: line["commit"] == commit, rerun=options.rerun)
+
+    if (ended := matrix_run.fill(stored, due, perform, render_only=options.render_only)) is not None:
+        return ended
     tried = {line["name"] for line in stored.cells}
     return int(ExitCode.CONFORMANT if tried.issuperset(CLIENTS) else ExitCode.INCONCLUSIVE)
 

@@ -22,7 +22,6 @@ from confluent_kafka import libversion
 
 from fixtures.clusters.given.program import PORT
 from fixtures.clusters.locks.releases import default_release
-from fixtures.errors import OnceproofError
 from fixtures.tools.go_program import built
 from runner import checkout, matrix_run, requirement_table
 from runner.config import ROOT
@@ -156,16 +155,14 @@ def main(arguments: list[str] | None = None) -> int:
     _declare(parser)
     options = parser.parse_args(arguments)
     stored, commit = read(), checkout.commit()
-    if options.render_only:
-        stored.save()
-        return int(ExitCode.CONFORMANT)
-    try:
+
+    def due() -> list[Implementation]:
         wanted = {each.name: each for each in subjects(options)}
-        for name in stored.outstanding(wanted, valid=lambda line: line["commit"] == commit, rerun=options.rerun):
-            stored.put(perform(wanted[name]))
-    except OnceproofError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
-        return int(error.exit_code)
+        names = stored.outstanding(wanted, valid=lambda line: line["commit"] == commit, rerun=options.rerun)
+        return [wanted[name] for name in names]
+
+    if (ended := matrix_run.fill(stored, due, perform, render_only=options.render_only)) is not None:
+        return ended
     tried = {line["name"] for line in stored.cells}
     return int(ExitCode.CONFORMANT if tried.issuperset(each.name for each in MATRIX) else ExitCode.INCONCLUSIVE)
 
