@@ -23,6 +23,7 @@ from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster
 from fixtures.errors import EnvironmentProblemError
 from fixtures.waiting import await_until
+from fixtures.workloads import PipelineWorkload
 from fixtures.workloads.write_budget import WriteBudget
 from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
 from runner.scenarios.scenario_run import ScenarioRun
@@ -44,6 +45,8 @@ def hindrance(scenario: Scenario, release: str, commands: BrokerCommands) -> str
     """Why a scenario cannot be run on a cluster of the user; empty if it can."""
     if scenario.mock:
         return ""
+    if isinstance(scenario.workload, PipelineWorkload) and scenario.workload.pipeline.peer:
+        return "it needs a second cluster"
     if settings := scenario.cluster(release=release).broker_settings:
         return f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}"
     return next(filter(None, (_hindrance(step, commands) for step in scenario.schedule)), "")

@@ -129,7 +129,7 @@ def await_steady(scenario_run: ScenarioRun) -> None:
         progress = str(scenario_run.workload.progress())
         if not copies:
             return progress
-        log, problem = scenario_run.workload.pipeline_log(), scenario_run.database_problem()
+        log, problem = scenario_run.workload.pipeline_log(), scenario_run.surroundings.problem()
         said = f"its log ends: {log}" if log else "its log is empty"
         return f"{scenario_run.copied()} offsets; {f'{problem} ' if problem else ''}{said}; {progress}"
 

@@ -10,7 +10,7 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -23,20 +23,18 @@ from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.databases.run_database import RunDatabase, open_server
 from fixtures.errors import EnvironmentProblemError, SamplingError
 from fixtures.recording.metric_sampler import MetricSampler
 from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
 from fixtures.recording.transaction_log_reader import TransactionLogReader
-from fixtures.workloads import PipelineWorkload, names, topics
+from fixtures.workloads import names, topics
 from fixtures.workloads.running import RunningWorkload
 from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from fixtures.workloads.write_budget import WriteBudget
 from runner.scenarios import description
-from runner.scenarios.peer_cluster import PeerCluster
-from runner.scenarios.pipeline_drain import PipelineDrain
+from runner.scenarios.pipeline_surroundings import Effects, PipelineSurroundings
 from verification.evidence import transaction_log_file
 from verification.evidence.run_directory import RunDirectory
 from verification.sources.access import Access
@@ -51,7 +49,6 @@ from wire.values import TopicPartition
 
 if TYPE_CHECKING:
     from fixtures.clusters.runtime import RunningCluster
-    from fixtures.workloads import WorkloadPlan
     from runner.resources import ScenarioLane
     from runner.scenarios.scenario import Scenario
 
@@ -61,8 +58,7 @@ LOG = logging.getLogger(__name__)
 class ScenarioRun:
     """One scenario being run."""
 
-    _database: RunDatabase | None = None
-    _peer: PeerCluster | None = None
+    surroundings = PipelineSurroundings()
     _metrics: MetricSampler | None = None
 
     def __init__(self, scenario: Scenario, lane: ScenarioLane) -> None:
@@ -88,7 +84,7 @@ class ScenarioRun:
         self._features: dict[str, int] = {}
         self._undrained = False
         self._entries: tuple[Entry, ...] = ()
-        self._effects: dict[str, Sequence[bytes | None]] = {}
+        self._effects: Effects = {}
 
     @property
     def recorder(self) -> Recorder:
@@ -137,16 +133,17 @@ class ScenarioRun:
         self._features = self._quiescence.features()
         self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
         self._log_reader = self._quiescence.transaction_log_reader()
-        workload = self.scenario.workload
-        if isinstance(workload, PipelineWorkload) and workload.pipeline.has_database:
-            server = open_server(workload.pipeline, self.run, self.directory.root / "postgres.log")
-            self._database = RunDatabase(server=server, pipeline=workload.pipeline, tables=workload.tables(self.run))
-        if isinstance(workload, PipelineWorkload) and workload.pipeline.peer:
-            environment = self.lane.environment
-            inputs = tuple(each.name for each in self.topics() if each.role is TopicRole.INPUT)
-            self._peer = PeerCluster.launch(
-                environment.launch, environment.definitions, release=self.spec().release, inputs=inputs
-            )
+        environment = self.lane.environment
+        self.surroundings = PipelineSurroundings.open(
+            self.scenario.workload,
+            self.topics(),
+            run=self.run,
+            named=self.named,
+            log=self.directory.root / "postgres.log",
+            definitions=environment.definitions,
+            release=self.spec().release,
+            launch=environment.launch,
+        )
         self.write_experiment()
 
     def start_workload(self) -> None:
@@ -156,7 +153,7 @@ class ScenarioRun:
             # The clients that follow. Under load their class archive took longer than a successor may: it is made now.
             client_kind(UPGRADED_CLIENT).command(config.upgrade.target.version)
         self._workload = self.workload = RunningWorkload.start(
-            self._placed(self.scenario.workload),
+            self.surroundings.placed(self.scenario.workload),
             run=self.run,
             seed=self.scenario.seed,
             bootstrap=self.cluster.bootstrap,
@@ -175,24 +172,15 @@ class ScenarioRun:
             group=self.scenario.workload.group(self.named),
             definitions=Definitions.load(self.lane.environment.definitions),
             admin=self.quiescence.client,
-            database=None if self._database is None else self._database.server,
+            database=self.surroundings.server,
         )
         led = (TRANSACTION_LOG,) if self.experiment().nodes else ()
-        also = {} if self._database is None else {"also": self._database.positions}
-        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led, **also)
+        self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led, also=self.surroundings.positions)
         self._sampler.start()
         if isinstance(self.cluster, LocalCluster):
             own = frozenset(map(str, self.partitions()))
             self._metrics = MetricSampler(self.cluster, self.recorder, own.__contains__)
             self._metrics.start()
-
-    def _placed(self, workload: WorkloadPlan) -> WorkloadPlan:
-        """The workload, its pipeline with the addresses of its database and of its second cluster if it has them."""
-        given = [each.environment for each in (self._database, self._peer) if each is not None]
-        if not given or not isinstance(workload, PipelineWorkload):
-            return workload
-        environment = {name: value for each in (workload.pipeline.environment, *given) for name, value in each.items()}
-        return replace(workload, pipeline=replace(workload.pipeline, environment=environment))
 
     def record_fault(self, step: FaultRecord) -> None:
         """Put one step of the schedule into the history."""
@@ -232,9 +220,7 @@ class ScenarioRun:
         group = self.scenario.workload.group(self.named)
         if group is None:
             return
-        # A consumer group that moves to the peer leaves work behind: only connectors have to copy everything.
-        peer = self._peer if self.scenario.workload.position == "connect" else None
-        drain = PipelineDrain(self.quiescence, self._database, peer, group=group, topics=self.topics())
+        drain = self.surroundings.drain(self.quiescence, group, self.topics())
         if not drain.needed:
             return
         self.workload.stop_feeding(feeder_within_s)
@@ -286,14 +272,8 @@ class ScenarioRun:
             transactional_ids=self.workload.transactional_ids,
             group=self.scenario.workload.group(self.named),
         )
-        if self._database is not None:
-            ends, self._effects = self._database.pinned()
-            self.captures = replace(self.captures, ends=(*self.captures.ends, *ends))
-        workload = self.scenario.workload
-        if isinstance(workload, PipelineWorkload) and workload.pipeline.store:
-            changelog = f"{workload.group(self.named)}-{workload.pipeline.store}-changelog"
-            kept = self.quiescence.kept_counts(self.directory.root / "clients", changelog)
-            self.captures = replace(self.captures, kept_counts=kept)
+        clients = self.directory.root / "clients"
+        self.captures, self._effects = self.surroundings.pinned(self.captures, self.quiescence, clients)
         self.captures.write(self.directory.captures)
         self.keep_transaction_log()
         self.write_experiment()
@@ -334,8 +314,7 @@ class ScenarioRun:
         with ExitStack() as last_first:
             if self._recorder is not None:
                 last_first.callback(self._recorder.seal)
-            for resource in filter(None, (self._database, self._peer)):
-                last_first.callback(resource.close)
+            last_first.callback(self.surroundings.close)
             if cluster is not None:
                 last_first.callback(self._keep_broker_logs)
                 last_first.callback(cluster.links.heal)
@@ -379,14 +358,9 @@ class ScenarioRun:
     def copied(self) -> int:
         """The offsets below which every transaction is decided, of the output with the fewest; rows in a database count."""
         decided = {topic.name: 0 for topic in self.topics() if topic.role is TopicRole.OUTPUT}
-        rows = () if self._database is None else self._database.ends()
-        for end in (*(each for each in self.ends() if each.topic in decided), *rows):
+        for end in (*(each for each in self.ends() if each.topic in decided), *self.surroundings.ends()):
             decided[end.topic] = decided.get(end.topic, 0) + end.last_stable_offset
         return min(decided.values(), default=0)
-
-    def database_problem(self) -> str:
-        """Why the rows of a pipeline's database cannot be read now; empty if they can, and without a database."""
-        return "" if self._database is None else self._database.problem()
 
     def input_ends(self) -> tuple[PartitionEnd, ...]:
         """The ends of the copiers' inputs now; none without copiers, or when copiers are not expected to go on."""
@@ -420,7 +394,7 @@ class ScenarioRun:
             self.scenario,
             self.lane,
             run=self.run,
-            topics=(*self.topics(), *(() if self._database is None else self._database.tables)),
+            topics=(*self.topics(), *self.surroundings.tables),
             cluster=self.spec(),
             versions=description.versions_of(spoken=spoken, features=self._features),
         )

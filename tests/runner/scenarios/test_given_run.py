@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from chaos.clients import SyncPoint
@@ -17,16 +19,23 @@ from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.schedule import Step
 from chaos.targets import LeaderOf
 from fixtures.clusters.given.broker_commands import BrokerCommands
-from fixtures.workloads import OrderFanOut
+from fixtures.pipelines.manifest import Pipeline
+from fixtures.workloads import OrderFanOut, PipelineWorkload, WorkloadPlan
 from runner.scenarios.given_run import hindrance
 from runner.scenarios.scenario import THREE_BROKERS, ClusterMaker, Scenario
 
 LEADER = LeaderOf("billing-events", 0)
 CRASH = BrokerCommands(commands={"crash": "x {broker}", "restart": "y {broker}"})
+FAN_OUT = OrderFanOut(partitions=4)
 RESPONSES = FrameFilter(api="EndTxn", direction=Direction.RESPONSE)
 
 
-def why(*faults: Fault, commands: BrokerCommands = CRASH, cluster: ClusterMaker = THREE_BROKERS) -> str:
+def why(
+    *faults: Fault,
+    commands: BrokerCommands = CRASH,
+    cluster: ClusterMaker = THREE_BROKERS,
+    workload: WorkloadPlan = FAN_OUT,
+) -> str:
     scenario = Scenario(
         name="family/case",
         test_name="test_case",
@@ -35,7 +44,7 @@ def why(*faults: Fault, commands: BrokerCommands = CRASH, cluster: ClusterMaker 
         client="confluent",
         seed=1,
         cluster=cluster,
-        workload=OrderFanOut(partitions=4),
+        workload=workload,
         schedule=tuple(Step(fault=each) for each in faults),
     )
     return hindrance(scenario, "4.3.1", commands)
@@ -74,6 +83,12 @@ def test_other_faults_are_not_and_the_reason_is_named(fault: Fault, said: str) -
 def test_a_crash_needs_its_command() -> None:
     """Without `--faults` no broker is touched."""
     assert "--faults has no command to crash a broker" in why(CrashBroker(LEADER), commands=BrokerCommands())
+
+
+def test_a_pipeline_across_two_clusters_is_not_possible() -> None:
+    """No second cluster is started next to that of a user."""
+    pipeline = Pipeline(name="two", command=("two",), directory=Path(), peer=True)
+    assert why(workload=PipelineWorkload(pipeline=pipeline)) == "it needs a second cluster"
 
 
 def test_brokers_with_other_settings_are_named() -> None:

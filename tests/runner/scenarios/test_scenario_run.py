@@ -22,6 +22,7 @@ from runner.scenarios import phases
 from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.pipeline_drain import PipelineDrain
+from runner.scenarios.pipeline_surroundings import PipelineSurroundings
 from runner.scenarios.scenario_run import ScenarioRun
 from tests.support.fake_cluster import arena
 from verification.evidence import history_file
@@ -181,15 +182,14 @@ def drained(
     done: list[str] = []
     scenario_run: Any = ScenarioRun.__new__(ScenarioRun)
     scenario_run._quiescence, scenario_run.named, scenario_run._undrained = quiescence, "run", False
-    scenario_run.scenario = SimpleNamespace(workload=SimpleNamespace(group=lambda _: "group", position="group"))
+    scenario_run.scenario = SimpleNamespace(workload=SimpleNamespace(group=lambda _: "group"))
     outputs = ExperimentTopic(name="out", partitions=1, replication=1, min_in_sync=1)
     scenario_run.topics = lambda: (outputs, replace(outputs, name="in", role=TopicRole.INPUT))
     scenario_run.workload = SimpleNamespace(stop_feeding=lambda _: done.append("fed"))
     scenario_run.tell = done.append
     if pending is not None:
-        scenario_run._database = SimpleNamespace(
-            pipeline=SimpleNamespace(pending="select"), pending=lambda: pending.pop(0)
-        )
+        database: Any = SimpleNamespace(pipeline=SimpleNamespace(pending="select"), pending=lambda: pending.pop(0))
+        scenario_run.surroundings = PipelineSurroundings(database=database)
     scenario_run._recorder = SimpleNamespace(record=lambda each: done.append(f"{each.topic} {each.high_watermark}"))
     scenario_run.drain_pipeline(feeder_within_s=1.0, timeout_s=timeout_s)
     return not scenario_run._undrained, done
