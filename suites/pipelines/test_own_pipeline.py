@@ -28,8 +28,9 @@ def kills(pipeline: Pipeline) -> Schedule:
 
 
 def floors(pipeline: Pipeline, all_floors: tuple[Floor, ...]) -> tuple[Floor, ...]:
-    """The floors that such a pipeline can meet."""
-    return tuple(each for each in all_floors if pipeline.outputs or each.name not in OF_TOPICS)
+    """The floors that such a pipeline can meet; if it names its state, that must be read."""
+    kept = (Floor(name="kept_counts", need=1),) if pipeline.store else ()
+    return (*(each for each in all_floors if pipeline.outputs or each.name not in OF_TOPICS), *kept)
 
 
 def copies(pipeline: Pipeline) -> PipelineWorkload:
