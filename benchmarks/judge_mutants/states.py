@@ -86,7 +86,7 @@ def _key_moved(base: Base, draft: Draft) -> Breaks:
 
 
 def _kept(draft: Draft) -> list[Row]:
-    """The last count of each key that all topics have, in the store and in the changelog; topics are made to agree first."""
+    """The last count of each key, in the store and in the changelog. Other topics than the first count no more."""
     rows = draft.rows["counts"] = [row for row in draft.rows["counts"] if row["topic_index"] == _first_topic(draft)]
     last = {row["key"]: row["count"] for row in rows}
     return [

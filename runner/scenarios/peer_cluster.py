@@ -6,13 +6,13 @@ Nothing there is evidence. Whatever comes to the outputs has to come back to the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fixtures.closing import Closing
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.recording.connect_positions import committed
+from fixtures.recording.committed_records import committed
 from fixtures.workloads.pipeline import PIPELINE
 from wire.client import Client
 from wire.fetch import fetch_log
@@ -41,9 +41,7 @@ class PeerCluster(Closing):
         inputs: tuple[str, ...],
     ) -> PeerCluster:
         """Start it. Raises the errors of `launch`."""
-        cluster = launch(
-            ClusterSpec(release=release, brokers=1, replicas=1, min_in_sync=1, sites=(PIPELINE,)),
-        )
+        cluster = launch(replace(ClusterSpec.of_one_broker(release), sites=(PIPELINE,)))
         client = Client(cluster.witness_bootstrap, Definitions.load(definitions), client_id="peer")
         return cls(cluster=cluster, client=client, inputs=inputs)
 
@@ -77,6 +75,6 @@ def records_left(client: Client, places: Iterable[TopicPartition], positions: Ma
     return sum(
         record.offset >= first
         for at, end in ends.items()
-        if (first := max(0, positions.get(at, 0))) < end
+        if (first := positions.get(at, 0)) < end
         for record in committed(fetch_log(client, *at, first, end))
     )

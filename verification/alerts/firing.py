@@ -57,7 +57,8 @@ def fired(history: History) -> tuple[Firing, ...]:
 def totals(alert: Alert, history: History) -> list[tuple[int, float]]:
     """The metric of an alert over time, added up over sources and their parts; a source that does not answer has 0."""
     steps: dict[int, float] = defaultdict(float)
-    for (_, name, of), series in _series(history.of(Metric)).items():
+    stated = (each for each in history.of(Metric) if each.name in (alert.metric, UP))
+    for (_, name, of), series in _series(stated).items():
         if alert.concerns(name, of):
             for values in series:
                 before = 0.0
