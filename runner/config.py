@@ -134,6 +134,11 @@ class RunConfig:
         return CASE_LANES if self.only is Only.PROTOCOL else (self.lanes + 1) // 2
 
     @property
+    def case_lanes_at_last(self) -> int:
+        """The same once the scenarios have ended, and their lanes are empty."""
+        return max(self.case_lanes, min(CASE_LANES, self.case_lanes + self.lanes))
+
+    @property
     def only_requests(self) -> bool:
         """Whether requests are all that reaches the brokers: it needs neither links nor, but for some cases, Java."""
         return self.given is not None and self.only is Only.PROTOCOL

@@ -87,24 +87,36 @@ class Lanes(Generic[Task, Outcome]):
         lanes: int,
         helped_from: int,
     ) -> None:
-        tasks = [task for queue in queues for task in queue.tasks]
-        self.outcomes: dict[str, Future[Outcome]] = {task.key: Future() for task in tasks}
+        self.outcomes: dict[str, Future[Outcome]] = {task.key: Future() for queue in queues for task in queue.tasks}
         self.running: dict[str, tuple[str, ...]] = {}
         self._queues = list(queues)
         self._helped_from = helped_from
         self._taking = threading.Lock()
         self._stopping = threading.Event()
         self._errors: list[Exception] = []
-        self._performers = [performer(number) for number in range(min(lanes, len(tasks)))]
-        self._threads = [
-            threading.Thread(target=self._run, args=(each,), name=f"lane-{number}", daemon=True)
-            for number, each in enumerate(self._performers, start=1)
-        ]
+        self._performer = performer
+        self._performers: list[Performer[Task, Outcome]] = []
+        self._threads: list[threading.Thread] = []
+        self._add(lanes)
+
+    def _add(self, lanes: int) -> None:
+        for number in range(len(self._performers), min(lanes, len(self.outcomes))):
+            self._performers.append(self._performer(number))
+            self._threads.append(
+                threading.Thread(target=self._run, args=(self._performers[-1],), name=f"lane-{number + 1}", daemon=True)
+            )
 
     def start(self) -> None:
         """Begin the first tasks."""
         for thread in self._threads:
-            thread.start()
+            if thread.ident is None:
+                thread.start()
+
+    def widen(self, lanes: int) -> None:
+        """Begin more lanes, until there are `lanes`; none once `close` was called."""
+        if not self._stopping.is_set():
+            self._add(lanes)
+            self.start()
 
     def _run(self, performer: Performer[Task, Outcome]) -> None:
         queue = None

@@ -28,6 +28,7 @@ from verification.vocabulary.verdict import ExitCode, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from runner.protocol.experiments import ProtocolExperiments
     from runner.run_record_writer import RunRecordWriter
 
 #: Ctrl-C ends the wait for a verdict at once. This bounds the wait after one that Python dropped (`StopRequests`).
@@ -45,7 +46,7 @@ class RunPlugin:
     """Registered when pytest is asked to run a part of `suites`."""
 
     def __init__(
-        self, record: RunRecordWriter, requests: StopRequests, *, scenarios: Experiments, cases: Experiments
+        self, record: RunRecordWriter, requests: StopRequests, *, scenarios: Experiments, cases: ProtocolExperiments
     ) -> None:
         self.record = record
         self._requests = requests
@@ -159,6 +160,8 @@ class RunPlugin:
                 kind.begin(own, environment, self._ended.put)
             while waiting:
                 self._raise_if_stopped()
+                if all(self._kind(item) is self._cases for item in waiting):
+                    self._cases.spread()
                 with suppress(Empty):
                     item = self._ended.get(timeout=LOOK_EVERY_S)
                     waiting.discard(item)

@@ -10,7 +10,10 @@ from runner.config import RunConfig
 
 
 def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
-    """The seconds that experiments take: scenarios and cases run side by side, each in their lanes, and some then alone."""
+    """The seconds that experiments take: scenarios and cases run side by side, each in their lanes.
+
+    Once the scenarios have ended, more lanes perform cases. Those that run alone follow.
+    """
     scenarios_s = cases_s = alone_s = 0.0
     for each in planned:
         if each.alone:
@@ -19,7 +22,9 @@ def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
             cases_s += each.expected_s
         else:
             scenarios_s += each.expected_s
-    return max(scenarios_s / config.lanes, cases_s / config.case_lanes) + alone_s
+    beside_s = scenarios_s / config.lanes
+    left_s = max(0.0, cases_s - beside_s * config.case_lanes)
+    return beside_s + left_s / config.case_lanes_at_last + alone_s
 
 
 def summed_up(planned: Collection[Planned], config: RunConfig) -> str:

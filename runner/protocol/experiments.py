@@ -33,9 +33,9 @@ from wire.transaction_versions import TransactionVersion
 #: cases.
 HELPED_FROM = 20
 #: The seconds of one case on two cores, with its share of starting clusters.
-ESTIMATED_S = 1.3
-#: The same of one that runs alone: nine of them take 30 s, and their three clusters 20 s.
-ALONE_S = 5.5
+ESTIMATED_S = 1.7
+#: The same of one that runs alone: nine of them take 35 s, and their three clusters 25 s.
+ALONE_S = 7.0
 _STATUS = "cases"
 
 
@@ -47,6 +47,7 @@ class ProtocolExperiments(Experiments):
         self.record = record
         self._lanes: list[Lanes[ProtocolCase, CaseResult]] = []
         self._outcomes: dict[str, Future[CaseResult]] = {}
+        self._alone = False
         self._stopped = False
 
     # -- planning ----------------------------------------------------------------------------------------------
@@ -96,10 +97,11 @@ class ProtocolExperiments(Experiments):
         self, items: Sequence[pytest.Item], environment: Environment, ended: Callable[[pytest.Item], None]
     ) -> None:
         """Perform the cases in lanes; those that run alone in a single one."""
+        self._alone = any(map(self.alone, items))
         lanes = Lanes(
             queues([self._case(item) for item in items]),
             partial(self._case_runner, environment),
-            lanes=1 if any(map(self.alone, items)) else self.config.case_lanes,
+            lanes=1 if self._alone else self.config.case_lanes,
             helped_from=HELPED_FROM,
         )
         self._lanes.append(lanes)
@@ -115,6 +117,11 @@ class ProtocolExperiments(Experiments):
             lanes.outcomes[self._case(item).key].add_done_callback(partial(performed, item))
         self.record.console.follow(_STATUS, partial(_status, lanes))
         lanes.start()
+
+    def spread(self) -> None:
+        """Scenarios have ended, so more clusters perform cases; those that run alone stay in their single lane."""
+        if self._lanes and not self._alone:
+            self._lanes[-1].widen(self.config.case_lanes_at_last)
 
     def _case_runner(self, environment: Environment, lane: int) -> CaseRunner:
         """The case runner of a lane, whose clusters have directories of their own."""

@@ -233,3 +233,28 @@ def test_close_lets_no_case_begin_and_discards_the_interrupted_one() -> None:
     lanes.close()
     assert performer.performed == ["first", "second"]
     assert performer.discarded == ["second"]
+
+
+def test_more_lanes_take_what_is_left() -> None:
+    """Lanes that are added begin clusters of their own; the first lane goes on, and as many are there as were asked for."""
+    first_two = threading.Barrier(2)
+    performers = [FakePerformer(), FakePerformer(), FakePerformer()]
+    for each in performers:
+        each.reactions = {"large": lambda: first_two.wait(WITHIN_S), "small": lambda: first_two.wait(WITHIN_S)}
+    cases = [case("large", THREE), case("small")]
+    lanes = started(cases, performers.__getitem__, lanes=1)
+    for _ in range(2):
+        lanes.widen(3)
+    assert all(outcome(lanes, each).verdict is not None for each in cases)
+    lanes.close()
+    assert [each.performed for each in performers] == [["large"], ["small"], []]
+
+
+def test_no_lane_is_added_once_the_run_ends() -> None:
+    """Nothing begins after `close`."""
+    performers = [FakePerformer(), FakePerformer()]
+    cases = [case("large", THREE), case("small")]
+    lanes = Lanes(queues(cases), performers.__getitem__, lanes=1, helped_from=HELPED_FROM)
+    lanes.close()
+    lanes.widen(2)
+    assert not any(each.performed for each in performers)

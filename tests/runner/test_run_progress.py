@@ -17,19 +17,21 @@ def planned(key: str, expected_s: float, *, case: bool = False, control: bool = 
     return Planned(key=key, scenario=key, claim="", expected_s=expected_s, case=case, control=control)
 
 
-CONFIG: Any = SimpleNamespace(lanes=2, case_lanes=1)
+CONFIG: Any = SimpleNamespace(lanes=2, case_lanes=1, case_lanes_at_last=3)
 PLANNED = {each.key: each for each in (planned("a", 300.0), planned("b", 180.0, control=True))}
 CASES = {key: planned(key, 150.0, case=True) for key in ("c", "d", "e")}
 
 
-def test_the_longer_of_both_kinds_counts() -> None:
-    """Two lanes of scenarios need 240 s, one lane of cases 450 s."""
+def test_cases_fill_the_lanes_that_scenarios_leave() -> None:
+    """Two lanes of scenarios need 240 s. Of 450 s of cases one lane does as much by then, and three lanes do the rest."""
     assert estimated_s(PLANNED.values(), CONFIG) == 240.0
-    assert estimated_s([*PLANNED.values(), *CASES.values()], CONFIG) == 450.0
+    assert estimated_s([*PLANNED.values(), CASES["c"]], CONFIG) == 240.0
+    assert estimated_s([*PLANNED.values(), *CASES.values()], CONFIG) == 310.0
     last = replace(planned("f", 30.0, case=True), alone=True)
-    assert estimated_s([*PLANNED.values(), *CASES.values(), last], CONFIG) == 480.0
+    assert estimated_s([*PLANNED.values(), *CASES.values(), last], CONFIG) == 340.0
     assert summed_up(PLANNED.values(), CONFIG) == "2 scenarios, 1 of them controls: about 4 min, in 2 lanes"
-    assert summed_up(CASES.values(), CONFIG) == "3 protocol cases: about 8 min, in 1 lane"
+    only_cases: Any = SimpleNamespace(lanes=2, case_lanes=3, case_lanes_at_last=3)
+    assert summed_up(CASES.values(), only_cases) == "3 protocol cases: about 2 min, in 3 lanes"
 
 
 def test_experiments_that_have_ended_need_no_time() -> None:
@@ -40,7 +42,7 @@ def test_experiments_that_have_ended_need_no_time() -> None:
 
 def test_an_experiment_that_runs_alone_takes_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """An upgrade takes minutes: its time so far is no longer left. Once it is late, the next one will be as slow."""
-    alone: Any = SimpleNamespace(lanes=1, case_lanes=1)
+    alone: Any = SimpleNamespace(lanes=1, case_lanes=1, case_lanes_at_last=2)
     now = [0.0]
     monkeypatch.setattr("runner.run_progress.time.monotonic", lambda: now[0])
     progress = RunProgress(PLANNED, ended := dict[str, Ended](), alone)

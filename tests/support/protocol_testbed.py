@@ -43,8 +43,8 @@ def plugin_of(directory: Path, *planned: Script, keyword: str = "") -> RunPlugin
         only=Only.PROTOCOL,
     )
     record = RunRecordWriter(config, Console(out=io.StringIO(), live=False), ())
-    kinds = {"scenarios": ScenarioExperiments(config, record), "cases": ProtocolExperiments(config, record)}
-    plugin = RunPlugin(record, StopRequests(), **kinds)
+    scenarios, cases = ScenarioExperiments(config, record), ProtocolExperiments(config, record)
+    plugin = RunPlugin(record, StopRequests(), scenarios=scenarios, cases=cases)
     plugin.record.machine = {"processors": "2"}  # the real machine is no part of these tests
     plugin.record.narrowed_by = keyword
     plugin.record.plan(planned_of(case_of(each)) for each in planned)
