@@ -20,7 +20,7 @@ import pytest
 
 from fixtures.clusters.locks.releases import default_release
 from tests.support.cut_off import CUT, can_cut
-from tests.support.engines import answering, standing_on
+from tests.support.engines import answering, standing_of_run
 from tests.support.paths import ROOT
 from verification.alerts.firing import fired
 from verification.evidence.run_directory import RunDirectory
@@ -92,14 +92,13 @@ def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     counted = directory.with_name("astray")
     through = cut_off(counted) if runtime == "local" else ()
     with closing(answering()) if runtime == "docker" else nullcontext() as engine:
-        before = standing_on(engine) if engine else set()
         process = start(directory, "--runtime", runtime, "--seed", "1", through=through)
         try:
             output, _ = process.communicate(timeout=SMOKE_WITHIN_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-        left = frozenset(standing_on(engine) - before if engine else ())
+        left = frozenset(standing_of_run(engine, process.pid) if engine else ())
     return Smoke(
         directory=directory,
         code=process.returncode,

@@ -20,7 +20,7 @@ import pytest
 
 from fixtures.clusters.locks import lockfile
 from fixtures.clusters.locks.releases import LOCKS, default_release
-from tests.support.engines import answering, standing_on
+from tests.support.engines import answering, standing_of_run
 from tests.support.planted import writes
 from tests.support.planted.files import write
 from tests.support.servers.local_server import LocalServer, Page
@@ -269,12 +269,11 @@ def test_containers_while_clients_work(start: Start, tmp_path: Path) -> None:
     """Brokers in containers end as processes do: the history is sealed, no container and no network is left."""
     run = Evidence(tmp_path / "run")
     with closing(answering()) as engine:
-        before = standing_on(engine)
         command = start(*conformance(tmp_path, "--runtime", "docker"))
         command.wait_for(lambda: '"transaction"' in run.history, "a transaction", within_s=PHASE_WITHIN_S)
-        assert standing_on(engine) - before
+        assert standing_of_run(engine, command.pid)
         interrupted(command)
-        assert standing_on(engine) - before == set()
+        assert standing_of_run(engine, command.pid) == set()
     run.was_interrupted()
     assert run.is_sealed()
 

@@ -20,17 +20,23 @@ def answering() -> Engine:
         pytest.skip(str(error))
 
 
-def standing_on(engine: Engine, label: str = OWNER_LABEL) -> set[str]:
-    """Kinds and names of all containers, networks and volumes with a label; by default those of all runs."""
-    filters = {"label": label}
-    api = engine.client.api
-    return {
-        *(f"container {each['Names'][0]}" for each in api.containers(all=True, filters=filters)),
-        *(f"network {each['Name']}" for each in api.networks(filters=filters)),
-        *(f"volume {each['Name']}" for each in api.volumes(filters=filters)["Volumes"] or ()),
-    }
-
-
 def standing_of(engine: Engine, cluster: str) -> set[str]:
     """Names of the containers, networks and volumes of a cluster that the engine still has."""
-    return standing_on(engine, f"{CLUSTER_LABEL}={cluster}")
+    return set(_owners(engine, f"{CLUSTER_LABEL}={cluster}"))
+
+
+def standing_of_run(engine: Engine, pid: int) -> set[str]:
+    """The same of the run with this process id; other tests use the engine at the same time."""
+    return {name for name, owner in _owners(engine, OWNER_LABEL).items() if f"/{pid}@" in owner}
+
+
+def _owners(engine: Engine, label: str) -> dict[str, str]:
+    """The owner of each container, network and volume with a label, by its kind and name."""
+    filters = {"label": label}
+    api = engine.client.api
+    standing = {
+        **{f"container {each['Names'][0]}": each for each in api.containers(all=True, filters=filters)},
+        **{f"network {each['Name']}": each for each in api.networks(filters=filters)},
+        **{f"volume {each['Name']}": each for each in api.volumes(filters=filters)["Volumes"] or ()},
+    }
+    return {name: each["Labels"][OWNER_LABEL] for name, each in standing.items()}

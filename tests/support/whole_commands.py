@@ -80,6 +80,11 @@ class Command:
             )
 
     @property
+    def pid(self) -> int:
+        """The process that was started."""
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         """The output so far."""
         return self._said.read_text(encoding="utf-8", errors="replace")
