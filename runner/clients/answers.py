@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chaos.frames import FrameLinks
+from chaos.frames import FrameLinks, Respond
 from chaos.frames.proxy.cluster_listeners import ClusterListeners
 from chaos.frames.proxy.frame_log import FrameLog
 from chaos.routes import Endpoint
@@ -153,6 +153,9 @@ def render(lines: Sequence[dict[str, Any]]) -> None:
         "transaction. *retriable*: it asked again, and the application noticed nothing. *abortable*: the transaction\n"
         "failed, and the same producer went on. *fatal*: only a successor went on. *not sent*: the client sends no such\n"
         "request. **Bold** is another treatment than expected. [Clients](../clients.md) explains the findings.\n\n"
+        "The error codes decide `ERR-04` (KIP-1050) for each client; answers that are lost or late do not.\n\n"
+        + "\n".join(markdown_table(["client", "`ERR-04`", "codes as expected", "others", "not sent"], _decided(lines)))
+        + "\n\n"
         + "\n".join(markdown_table(["request", "answer", "expected", *heads], rows))
         + "\n## Said, and not true\n\n"
         + ("\n".join(untrue) or "Nothing.")
@@ -160,13 +163,32 @@ def render(lines: Sequence[dict[str, Any]]) -> None:
     )
 
 
+def _decided(lines: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """ERR-04 for each client that was tried with every code: its name, the word, and its codes by treatment."""
+    codes = {each.key: each for each in answers() if isinstance(each.action, Respond)}
+    rows = []
+    for line in lines:
+        trials = [each for each in line["trials"] if each["answer"] in codes]
+        sent = [each for each in trials if each["treated"] != NOT_ASKED]
+        right = sum(_is_right(codes[each["answer"]], each) for each in sent)
+        word = "passes" if right == len(sent) else "**fails**"
+        if len(trials) < len(codes) or not sent:
+            word = "not decided"
+        counts = (right, len(sent) - right, len(trials) - len(sent))
+        rows.append([str(line["library"]), word, *map(str, counts)])
+    return rows
+
+
+def _is_right(answer: TriedAnswer, trial: dict[str, Any]) -> bool:
+    """Whether an answer was treated as the table has it now, with nothing untrue said."""
+    return trial["treated"] in answer.expected and not trial["untrue"]
+
+
 def _cell(answer: TriedAnswer, trial: dict[str, Any] | None) -> str:
-    """The treatment, judged by the table as it is now."""
     if trial is None:
         return ""
     word = str(trial["treated"])
-    right = word == NOT_ASKED or (word in answer.expected and not trial["untrue"])
-    return word if right else f"**{word}**"
+    return word if word == NOT_ASKED or _is_right(answer, trial) else f"**{word}**"
 
 
 def main(arguments: list[str] | None = None) -> int:

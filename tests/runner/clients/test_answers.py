@@ -87,6 +87,23 @@ def test_the_page_shows_what_differs_and_what_is_untrue(tmp_path: Path) -> None:
     assert f"- **b 1**, EndTxn/INVALID_TXN_STATE: {said}" in page
 
 
+@pytest.mark.parametrize(
+    ("change", "cells"),
+    [
+        ({}, "passes | 63 | 0 | 1"),
+        ({"EndTxn/INVALID_TXN_STATE": "retriable"}, "**fails** | 62 | 1 | 1"),
+        ({"EndTxn/INVALID_TXN_STATE": None}, "not decided | 62 | 0 | 1"),
+        ({"EndTxn/connection ends before the answer": "fatal"}, "passes | 63 | 0 | 1"),
+    ],
+)
+def test_every_code_decides_and_nothing_else(change: dict[str, str | None], cells: str, tmp_path: Path) -> None:
+    """A code that the client's requests never met counts neither way."""
+    treated = {each.key: str(each.expected[0]) for each in answers()} | {"EndTxn/PRODUCER_FENCED": "not sent"} | change
+    trials = [trial(key, word) for key, word in treated.items() if word is not None]
+    render([{"client": "a", "library": "a 1", "release": "4.3.1", "date": "2026-01-01", "trials": trials}])
+    assert f"| a 1 | {cells} |" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
 def test_a_part_that_is_tried_again_replaces_that_part(tmp_path: Path) -> None:
     """Of the same library on the same release; others stay as they are."""
     before = {"library": "a 1", "release": "4.3.1", "trials": [trial("one", "fatal"), trial("two", "fatal")]}
