@@ -1,0 +1,62 @@
+"""Flink's Kafka sink with each of its guarantees, killed and cut off.
+
+The job is `fixtures/pipelines/flink/OrderJob.java`. The exactly-once sink flushes its transaction when a checkpoint begins,
+and commits it when the checkpoint is complete. A successor begins at the newest checkpoint: it commits the transactions that
+are in it, and aborts later ones. It can do so only within the transaction timeout, after which the coordinator has aborted
+them; Flink's documentation asks for a timeout that is longer than the longest checkpoint and restart.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fixtures.pipelines.manifest import Pipeline
+from fixtures.workloads import PipelineWorkload
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    PIPELINE_FLOORS,
+    RunScenario,
+    convict,
+    nightly,
+    requirement,
+)
+from suites.pipelines.attacks import BROKERS_CRASH, CUT_OFF, KILLS, PARTITIONS, WORKED
+
+NEWEST = "2.2.1"
+#: A killed job works again after 4 s, and at a load of 20 after 15 s. The default of the sink is an hour.
+TIMEOUT_S = 60.0
+
+
+def order_job(delivery: str) -> PipelineWorkload:
+    """One process, which is a whole Flink cluster."""
+    pipeline = Pipeline(
+        name=f"flink-streaming-java-{NEWEST}-{delivery.lower().replace('_', '-')}",
+        command=(f"{{flink-streaming-java {NEWEST}}}",),
+        directory=Path(__file__).parents[2],
+        environment={"ONCEPROOF_DELIVERY": delivery, "ONCEPROOF_COMMIT_MS": "1000"},
+        instances=1,
+    )
+    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline, transaction_timeout_s=TIMEOUT_S)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19")
+def test_flink_exactly_once(run: RunScenario) -> None:
+    """A Flink job with the exactly-once sink copies each input exactly once, however often it is killed."""
+    run(cluster=PIPELINE_CLUSTER, workload=order_job("EXACTLY_ONCE"), schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "COORD-04")
+def test_flink_while_brokers_crash(run: RunScenario) -> None:
+    """A Flink job with the exactly-once sink copies each input exactly once when it is cut off and when brokers crash."""
+    schedule = (*CUT_OFF, *BROKERS_CRASH)
+    run(cluster=PIPELINE_CLUSTER, workload=order_job("EXACTLY_ONCE"), schedule=schedule, floors=BROKEN_FLOORS)
+
+
+@nightly
+@convict("duplicate")
+def test_flink_at_least_once(run: RunScenario) -> None:
+    """A Flink job with the at-least-once sink copies inputs again when it is killed before its checkpoint is complete."""
+    run(cluster=PIPELINE_CLUSTER, workload=order_job("AT_LEAST_ONCE"), schedule=KILLS, floors=WORKED)
