@@ -21,12 +21,13 @@ _ENDED = {
 }
 
 
-def completed_ns(evidence: RunEvidence, ended: Operation, place: Partition) -> int | None:
-    """The last time, on the run's clock, at which a coordinator may have sent markers of a transaction to the partition.
+def sending_ns(evidence: RunEvidence, ended: Operation, place: Partition) -> tuple[int, int] | None:
+    """The first and the last time, on the run's clock, at which the coordinator that completed a transaction sent markers.
 
-    None where its log does not show it. The transaction is the one that was open when the operation requested its end: it
-    began before, and was decided as requested afterwards. The log has whole milliseconds, so milliseconds are compared,
-    and the end of the last one is returned.
+    After a restart it sends the markers to every partition again, so those of the coordinator before do not count. None
+    where its log does not show it, or where the transaction did not have the partition. The transaction is the one that
+    was open when the operation requested its end: it began before, and was decided as requested afterwards. The log has
+    whole milliseconds, so milliseconds are compared, and the end of the last one is returned.
     """
     log, zero_ns = evidence.transaction_log, wall_clock_ns(evidence)
     if log is None or zero_ns is None or ended.decided_ns is None or ended.intent is None:
@@ -38,5 +39,5 @@ def completed_ns(evidence: RunEvidence, ended: Operation, place: Partition) -> i
     for before, after in pairwise(sorted(own, key=lambda each: each.offset)):
         decided = before.state is prepared and before.began_ms <= asked_ms <= before.updated_ms
         if decided and name in before.places and after.state is completed:
-            return (after.appended_ms + 1) * NS_PER_MS - zero_ns
+            return after.updated_ms * NS_PER_MS - zero_ns, (after.appended_ms + 1) * NS_PER_MS - zero_ns
     return None

@@ -12,7 +12,7 @@ import pytest
 from tests.verification.test_signatures import MARKED, UNMARKED, S, name_of, told
 from tests.verification.test_signatures import Story as Transaction
 from verification.evidence.run_evidence import RunEvidence
-from verification.evidence.transaction_completions import completed_ns
+from verification.evidence.transaction_completions import sending_ns
 from verification.evidence.transaction_log_file import LogHeader, LogRange, TransactionLog
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import NO_LEADER, UNSEEN, Intent, Operation, Sample
@@ -121,6 +121,7 @@ def completing(story: Story, root: Path) -> RunEvidence:
         Story(looks=(BEFORE, *STARTING, (8.502, 3, True))),
         Story(looks=(BEFORE, (60.0, NO_LEADER, False), (62.0, 2, True)), done_s=61.0),
         Story(prepared_s=0.0),
+        Story(looks=(BEFORE, (0.1, 1, True), *STARTING, *AFTER)),
     ],
     ids=[
         "killed",
@@ -129,6 +130,7 @@ def completing(story: Story, root: Path) -> RunEvidence:
         "led right after",
         "leaderless, later than markers are",
         "same millisecond",
+        "answered before the coordinator was back",
     ],
 )
 def test_who_is_done_before_anybody_led_has_dropped_the_marker(story: Story, tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_who_is_done_before_anybody_led_has_dropped_the_marker(story: Story, tmp
         Story(looks=()),
         Story(looks=(BEFORE, *STARTING[:2], *AFTER)),
         Story(looks=(BEFORE, *STARTING, (8.4, 3, False), *AFTER)),
-        Story(looks=(BEFORE, (0.1, 1, True), *STARTING, *AFTER)),
+        Story(looks=(BEFORE, (0.1, 1, True), *STARTING, *AFTER), sent_s=0.02),
         Story(looks=(BEFORE, *STARTING, (8.0, 3, True), (8.3, UNSEEN, False), *AFTER)),
         Story(later_s=-0.02),
         Story(later_s=-20),
@@ -160,7 +162,7 @@ def test_who_is_done_before_anybody_led_has_dropped_the_marker(story: Story, tmp
         "no looks",
         "paused",
         "named by the last look",
-        "answered after the asking",
+        "answered after the asking, to a coordinator that lives on",
         "answered while markers were sent",
         "decided just before the asking",
         "an earlier transaction",
@@ -204,17 +206,20 @@ def test_what_the_log_lacks_is_not_guessed(change: Callable[[TransactionLog], Tr
     """Complete without the Prepare before it may belong to any transaction, and Prepare without Complete is not done."""
     evidence = completing(Story(), tmp_path / "run")
     assert evidence.transaction_log is not None
-    assert completed_ns(evidence, _ended(evidence), UNMARKED) is not None
+    assert sending_ns(evidence, _ended(evidence), UNMARKED) is not None
     evidence = replace(evidence, transaction_log=change(evidence.transaction_log))
-    assert completed_ns(evidence, _ended(evidence), UNMARKED) is None
+    assert sending_ns(evidence, _ended(evidence), UNMARKED) is None
 
 
 def test_a_completion_is_dated_on_the_runs_clock(tmp_path: Path) -> None:
-    """By the append and not by when markers began to be sent; to the end of its millisecond; aborts as commits."""
+    """From when markers began to be sent to the append, and the end of its millisecond; aborts as commits."""
     for intent, word in ((Intent.COMMIT, "Commit"), (Intent.ABORT, "Abort")):
         evidence = completing(Story(intent=word), tmp_path / word)
         ended = replace(_ended(evidence), intent=intent)
         asked_ms = (ended.decided_ns or 0) // 1_000_000
         for place in (MARKED, UNMARKED):
-            assert completed_ns(evidence, ended, place) == (asked_ms + 8_501) * 1_000_000
-        assert completed_ns(evidence, replace(ended, decided_ns=None), UNMARKED) is None
+            assert sending_ns(evidence, ended, place) == (
+                (asked_ms + 6_900) * 1_000_000,
+                (asked_ms + 8_501) * 1_000_000,
+            )
+        assert sending_ns(evidence, replace(ended, decided_ns=None), UNMARKED) is None

@@ -6,9 +6,9 @@ coordinator has nothing open for the transactional id any more. There are two pr
 
 * The brokers' metadata named no leader at some time between the request to end the transaction and `MARKER_S` after its
   answer (markers are written after the answer). A leader that does not answer is still named.
-* The coordinator's log says that the transaction, which had that partition, was complete before any leader was seen. From
-  the request until then no leader of the partition answered, and the last look named none: there was none, or no broker
-  could tell, as while all brokers start.
+* The coordinator's log says that the transaction, which had that partition, was complete before any leader was seen. While
+  it sent the markers no leader of the partition answered, and the last look named none: there was none, or no broker
+  could tell, as while all brokers start. A coordinator that was restarted begins to send when it has loaded its log.
 
 Limit: with the second proof, a leader that was not seen may have led in between. A marker that was written to such a leader
 and lost with it looks the same.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from verification.evidence.lso_samples import leaderless, no_leader_seen
 from verification.evidence.run_evidence import RunEvidence
-from verification.evidence.transaction_completions import completed_ns
+from verification.evidence.transaction_completions import sending_ns
 from verification.known_bugs.signatures.facts import operation_of
 from verification.vocabulary.history import Operation
 from verification.vocabulary.violations import Partition, RawViolation
@@ -67,7 +67,7 @@ def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolati
     until_ns = (ended.completed_ns or asked_ns) + int(MARKER_S * NS)
     return any(
         _leaderless_between(evidence, partition, asked_ns, until_ns)
-        or _completed_unseen(evidence, partition, asked_ns, completed_ns(evidence, ended, partition))
+        or _completed_unseen(evidence, partition, sending_ns(evidence, ended, partition))
         for partition in without_marker(evidence, ended)
     )
 
@@ -80,6 +80,6 @@ def _leaderless_between(evidence: RunEvidence, partition: Partition, asked_ns: i
     )
 
 
-def _completed_unseen(evidence: RunEvidence, partition: Partition, asked_ns: int, done_ns: int | None) -> bool:
+def _completed_unseen(evidence: RunEvidence, partition: Partition, sending: tuple[int, int] | None) -> bool:
     """The second proof: the transaction was complete before any leader was seen."""
-    return done_ns is not None and no_leader_seen(evidence, partition, asked_ns, done_ns)
+    return sending is not None and no_leader_seen(evidence, partition, *sending)
