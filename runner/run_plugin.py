@@ -55,6 +55,7 @@ class RunPlugin:
         self._deselected = 0
         self._ended: SimpleQueue[pytest.Item] = SimpleQueue()
         self._closing_lines: list[str] = []
+        self._verdicts: list[Verdict] = []
 
     @property
     def console(self) -> Console:
@@ -142,7 +143,7 @@ class RunPlugin:
 
     def _perform(self, items: Sequence[pytest.Item]) -> None:
         """Perform most items side by side, and then, when all lanes are empty, those that run alone."""
-        progress = RunProgress(self.record.planned, self.record.ended, self.record.config)
+        progress = RunProgress(self.record.planned, self.record.ended, self.record.config, self._verdicts)
         alone = [item for item in items if self._kind(item).alone(item)]
         self.console.follow("run", progress.line)
         try:
@@ -194,6 +195,7 @@ class RunPlugin:
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
         """Take the verdict of an experiment that has ended as the outcome of the test."""
         verdict = self._kind(pyfuncitem).conclude(pyfuncitem)
+        self._verdicts.append(verdict)
         pyfuncitem.user_properties.append(("verdict", WORDS[verdict]))
         if verdict > Verdict.PASS:
             pytest.fail(WORDS[verdict], pytrace=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reports.model.run_record import Ended, Planned
 from runner.config import RunConfig
+from verification.vocabulary.verdict import Verdict
 
 
 def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
@@ -47,16 +48,22 @@ PACED_AFTER_S = 60.0
 
 
 class RunProgress:
-    """The live line of a whole run: experiments with a verdict, time so far and time left."""
+    """The live line of a whole run: experiments with a verdict, failures, time so far and time left."""
 
-    def __init__(self, planned: Mapping[str, Planned], ended: Mapping[str, Ended], config: RunConfig) -> None:
-        self._planned, self._ended, self._config = planned, ended, config
+    def __init__(
+        self,
+        planned: Mapping[str, Planned],
+        ended: Mapping[str, Ended],
+        config: RunConfig,
+        verdicts: Sequence[Verdict] = (),
+    ) -> None:
+        self._planned, self._ended, self._config, self._verdicts = planned, ended, config, verdicts
         self._whole_s = estimated_s(planned.values(), config)
         self._began = self._moved = time.monotonic()
         self._seen = 0
 
     def line(self) -> str:
-        """For instance `112 of 325 have ended │ 3.5 min, about 8 min left`."""
+        """For instance `112 of 325 have ended, 2 FAIL │ 3.5 min, about 8 min left`."""
         now = time.monotonic()
         if self._seen != len(self._ended):
             self._seen, self._moved = len(self._ended), now
@@ -70,4 +77,6 @@ class RunProgress:
             # What has ended took so much longer than expected, and so will the rest on this machine.
             left_s *= max(1.0, (now - self._began) / done_s)
         done = f"{len(self._ended)} of {len(self._planned)} have ended"
+        if failed := self._verdicts.count(Verdict.FAIL):
+            done += f", {failed} FAIL"
         return f"{done} │ {(now - self._began) / 60:.1f} min, about {left_s / 60:.0f} min left"

@@ -16,7 +16,7 @@ from wire.deadline import Deadline
 from wire.errors import VersionError
 from wire.router import Router, check
 from wire.schema import Body
-from wire.values import LATEST, CommittedOffset, CoordinatorType, Isolation, Producer, TopicPartition
+from wire.values import LATEST, CommittedOffset, CoordinatorType, Features, Isolation, Producer, TopicPartition
 
 # With these a broker says that it is the wrong one, not ready, or still busy with the transaction before.
 UNDONE = frozenset(
@@ -59,6 +59,15 @@ class Client(Router):
             return found
 
         return self.until(f"the offsets of {', '.join(map(str, wanted))}", ask, deadline)
+
+    def features(self, broker: int | None = None, deadline: Deadline | None = None) -> Features:
+        """The feature levels in a fresh answer of a broker, or of any (2.7+)."""
+        who = {"ClientSoftwareName": "onceproof", "ClientSoftwareVersion": "1"}
+        answer = self.call("ApiVersions", lambda version: who if version >= 3 else {}, broker=broker, deadline=deadline)
+        return Features(
+            finalized={each["Name"]: each["MaxVersionLevel"] for each in answer.get("FinalizedFeatures", ())},
+            supported={each["Name"]: each["MaxVersion"] for each in answer.get("SupportedFeatures", ())},
+        )
 
     def describe_quorum(self, deadline: Deadline | None = None) -> Body:
         """The metadata quorum: LeaderId, LeaderEpoch, HighWatermark, CurrentVoters, Observers (3.3+, KRaft only)."""

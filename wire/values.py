@@ -102,3 +102,11 @@ class CommittedOffset:
     offset: int
     leader_epoch: int
     metadata: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """Feature levels by name, as a broker states them (KIP-584): those that are final, and the highest that it supports."""
+
+    finalized: Mapping[str, int]
+    supported: Mapping[str, int]

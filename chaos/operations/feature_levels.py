@@ -30,7 +30,6 @@ UPDATE_WITHIN_MS = 10_000
 #: voter that is just back, several times on a busy machine. Seen 1.3 s after the last of three restarts.
 VOTERS_UNKNOWN, VOTERS_KNOWN_WITHIN_S = "not all of the voters support it", 15.0
 _ASK_EVERY_S = 0.5
-_WHO_ASKS = {"ClientSoftwareName": "onceproof", "ClientSoftwareVersion": "operator"}
 
 
 class LevelChange(IntEnum):
@@ -98,10 +97,9 @@ def admin_of(arena: Arena) -> Client:
 def finalized(admin: Client, broker: int) -> Mapping[str, int]:
     """The finalized levels in a fresh answer of a broker; empty when it does not answer."""
     try:
-        answer = admin.call("ApiVersions", _WHO_ASKS, broker=broker)
+        return admin.features(broker).finalized
     except WireError:
         return {}
-    return {each["Name"]: each["MaxVersionLevel"] for each in answer.get("FinalizedFeatures", ())}
 
 
 def update(admin: Client, feature: str, level: int, change: LevelChange, *, validate_only: bool = False) -> str | None:

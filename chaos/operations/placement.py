@@ -66,8 +66,8 @@ class PlaceRoles:
     def inject(self, arena: Arena) -> Injection:
         """Ask for the order of replicas and for elections. Raises InjectionError without an answer."""
         admin, order = admin_of(arena), self._order(arena)
-        _reassign(admin, order)
-        _elect(admin, order)
+        reassign(admin, order)
+        elect(admin, order)
         return Injection(
             target=f"{len(order)} partitions",
             confirm=lambda: self._placed(arena, admin, order),
@@ -100,7 +100,7 @@ class PlaceRoles:
         if late := {at: replicas for at, replicas in order.items() if view.partitions[at].leader != replicas[0]}:
             # A replica that was out of sync for a moment was not elected; an election that was not needed does nothing.
             with suppress(InjectionError):
-                _elect(admin, late)
+                elect(admin, late)
             return None
         # On a busy machine a coordinator was named 7 s before it had read its log. No transaction ends meanwhile.
         if arena.cluster.loading_coordinators(view):
@@ -129,7 +129,8 @@ def _side(release: str) -> str:
     return f"nodes of {release}" if release else "all nodes"
 
 
-def _reassign(admin: Client, order: Order) -> None:
+def reassign(admin: Client, order: Order) -> None:
+    """Give partitions this order of replicas. Raises InjectionError without an answer, or with a refusal."""
     partitions = {at: {"PartitionIndex": at.partition, "Replicas": list(order[at])} for at in order}
     body = {"TimeoutMs": PLACED_WITHIN_MS, "Topics": _by_topic("Name", partitions)}
     answer = _answer(admin, "AlterPartitionReassignments", body, version=_REASSIGNMENT_VERSION)
@@ -141,7 +142,7 @@ def _reassign(admin: Client, order: Order) -> None:
             )
 
 
-def _elect(admin: Client, order: Iterable[TopicPartition]) -> None:
+def elect(admin: Client, order: Iterable[TopicPartition]) -> None:
     """Elect the preferred replicas. The answer says little: the leaders do."""
     places = _by_topic("Topic", {at: at.partition for at in order})
     body = {"ElectionType": _PREFERRED, "TopicPartitions": places, "TimeoutMs": PLACED_WITHIN_MS}

@@ -1,36 +1,50 @@
 """Records what others do to a cluster of the user, while a scenario runs: each change that the metadata shows.
 
 A broker that leaves and comes back is one entry of the history, from the one to the other. A leader that moved, a new
-active controller and a new feature level are entries of a moment. They are entries of faults, after those of the
-schedule, so that the timeline shows them next to the operations of clients.
+active controller, a new feature level and a new release of a broker are entries of a moment, and so are the releases that
+brokers have at first. They are entries of faults, after those of the schedule, so that the timeline shows them next to
+the operations of clients.
 
-Limit: no request tells the release of a broker. An upgrade shows as brokers that leave and come back, and as feature
-levels that rise.
+No request tells the release of a broker. Its line is known from the highest level of `metadata.version` that it supports
+(KIP-584). Limit: releases of one line, such as 4.3.0 and 4.3.1, look the same.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from chaos.cluster import ClusterView
+from chaos.cluster import BrokerId, ClusterView
 from fixtures.closing import Closing
 from fixtures.clusters.errors import ClusterError
 from verification.vocabulary.history import FaultRecord
 
 #: As often as the sampler looks: twice a second dates a change well enough.
 EVERY_S = 0.5
-#: A look is two requests, each with a deadline of 3 s.
-_LAST_LOOK_WITHIN_S = 10.0
+#: A look is four requests with a deadline of 3 s each, and one of 1 s to each broker.
+_LAST_LOOK_WITHIN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLook:
-    """The cluster at one moment: its roles and its finalized feature levels."""
+    """The cluster at one moment: its roles, its finalized feature levels, and the release of each broker that answers."""
 
     view: ClusterView
     levels: Mapping[str, int] = field(default_factory=dict)
+    releases: Mapping[BrokerId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMemory:
+    """The brokers that were seen so far, and the release that each had last: one window tells it to the next.
+
+    A broker may leave in one window and come back in the next, with another release.
+    """
+
+    brokers: set[BrokerId] = field(default_factory=set)
+    releases: dict[BrokerId, str] = field(default_factory=dict)
 
 
 class ClusterWatcher(Closing):
@@ -47,11 +61,15 @@ class ClusterWatcher(Closing):
         *,
         first_step: int,
         names: Mapping[str, str],
+        memory: ClusterMemory,
     ) -> None:
         self._look, self._record, self._tell, self._names = look, record, tell, names
         self._step = first_step
+        self._memory = memory
         self._gone: dict[int, int] = {}
+        self._releases = dict(memory.releases)
         self._last: ClusterLook | None = None
+        self.began_ns = time.monotonic_ns()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster-watcher", daemon=True)
         self._thread.start()
@@ -70,9 +88,37 @@ class ClusterWatcher(Closing):
                 now = self._look()
             except ClusterError:
                 continue  # no broker answers, which the clients show
-            if self._last is not None:
+            if self._last is None:
+                self._begin(now)
+            else:
                 self._compare(self._last, now)
+            self._compare_releases(now)
+            self._memory.brokers.update(now.view.alive)
             self._last = now
+
+    @property
+    def summary(self) -> str:
+        """The release line of each broker, and the brokers that are gone, for a line of a terminal."""
+        gone = sorted(self._gone)
+        releases = by_release({broker: each for broker, each in self._releases.items() if broker not in gone})
+        return "; ".join(filter(None, (releases, f"gone: {', '.join(map(str, gone))}" if gone else "")))
+
+    def _begin(self, now: ClusterLook) -> None:
+        """The releases at first, and the brokers that had left before."""
+        at_ns, known = now.view.taken_ns, {**self._releases, **now.releases}
+        if known:
+            self._note("Releases", f"brokers by release: {by_release(known)}", began_ns=at_ns, healed_ns=at_ns)
+        for broker in sorted(self._memory.brokers - now.view.alive):
+            self._gone[broker] = at_ns
+
+    def _compare_releases(self, now: ClusterLook) -> None:
+        """A broker that does not answer has the release that it had."""
+        for broker, release in sorted(now.releases.items()):
+            before = self._releases.get(broker, release)
+            if before != release:
+                self._moment("ReleaseChanged", f"broker {broker} changed from {before} to {release}", now.view.taken_ns)
+        self._releases.update(now.releases)
+        self._memory.releases.update(now.releases)
 
     def _compare(self, before: ClusterLook, now: ClusterLook) -> None:
         at_ns = now.view.taken_ns
@@ -131,6 +177,14 @@ class ClusterWatcher(Closing):
             )
         )
         self._step += 1
+
+
+def by_release(releases: Mapping[BrokerId, str]) -> str:
+    """The brokers of each release, for instance `Kafka 4.2: 1, 3; Kafka 4.3: 2`."""
+    brokers: dict[str, list[str]] = {}
+    for broker, release in sorted(releases.items()):
+        brokers.setdefault(release, []).append(str(broker))
+    return "; ".join(f"{release}: {', '.join(each)}" for release, each in sorted(brokers.items()))
 
 
 def _leader(broker: int | None) -> str:

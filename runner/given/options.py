@@ -15,6 +15,8 @@ from fixtures.clusters.given.broker_commands import BrokerCommands, read_command
 from fixtures.clusters.given.connection import ClusterConnection, read_connection
 from fixtures.clusters.given.program import HOST, PORT, BrokerProgram
 from fixtures.workloads.write_budget import WriteBudget
+from runner.given.cluster_watcher import ClusterMemory
+from runner.given.window_relay import WindowRelay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +39,8 @@ class GivenOptions:
     """The cluster of the user, and the beginning of all names on it.
 
     `file` is that of `--client-properties`, `faults` that of `--faults`. `program` has
-    the broker instead, if the run starts it. `windows` of `window_s` seconds each are watched.
+    the broker instead, if the run starts it. `windows` of `window_s` seconds each are watched, in the order of `relay`, and
+    `memory` is for the next one.
     """
 
     connection: ClusterConnection
@@ -49,6 +52,8 @@ class GivenOptions:
     dry_run: bool = False
     windows: int = 0
     window_s: float = 0.0
+    relay: WindowRelay = field(default_factory=lambda: WindowRelay(0, 0.0), compare=False)
+    memory: ClusterMemory = field(default_factory=ClusterMemory, compare=False)
     budget: WriteBudget = field(
         default_factory=lambda: WriteBudget(records_per_s=DEFAULT_RECORDS_PER_S, megabytes=DEFAULT_MB), compare=False
     )
@@ -167,7 +172,7 @@ def _budget(options: Any) -> WriteBudget:
 
 
 def _windows(options: Any) -> dict[str, Any]:
-    """The number of windows, and their seconds. Raises pytest.UsageError."""
+    """The number of windows, their seconds and their order. Raises pytest.UsageError."""
     found = {name: _seconds(text) for name, text in (("--for", options.watch_for), ("--window", options.window))}
     for name, seconds in found.items():
         if seconds is None:
@@ -175,7 +180,8 @@ def _windows(options: Any) -> dict[str, Any]:
     whole_s, window_s = (float(each or 0.0) for each in found.values())
     if not WINDOW_MIN_S <= window_s <= whole_s:
         raise pytest.UsageError(f"--window must be {WINDOW_MIN_S:g} s or more, and not longer than --for")
-    return {"windows": math.ceil(whole_s / window_s), "window_s": window_s}
+    windows = math.ceil(whole_s / window_s)
+    return {"windows": windows, "window_s": window_s, "relay": WindowRelay(windows, window_s)}
 
 
 def _seconds(text: str) -> float | None:

@@ -12,22 +12,25 @@ by the run itself. The ACLs for that are among the commands whenever one is miss
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from fixtures.clusters.locks.releases import ReleaseFiles, clients_jar
+from chaos.cluster import BrokerId
+from fixtures.clusters.locks.releases import Release, ReleaseFiles, clients_jar
 from fixtures.errors import EnvironmentProblemError, UsageError
+from runner.given.cluster_watcher import by_release
 from runner.given.options import GivenOptions
 from runner.given.quotas import quotas
+from runner.upgrades.path import line_of, release_lines
 from wire.client import Client
 from wire.codes import NO_RIGHT
 from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, VersionError, WireError
 from wire.messages import Definitions
 from wire.router import check
-from wire.values import CoordinatorType
+from wire.values import CoordinatorType, Features
 
 if TYPE_CHECKING:
     from wire.values import Metadata
@@ -78,18 +81,22 @@ def preflight(given: GivenOptions, files: ReleaseFiles, *, only_requests: bool, 
             place = undo.enter_context(TemporaryDirectory(prefix="onceproof-preflight-"))
             at = undo.enter_context(given.program.running(Path(place)))
             given = replace(given, connection=given.connection.at(at))
-        _look(given, definitions, only_requests=only_requests, say=say)
+        _look(given, definitions, files.release, only_requests=only_requests, say=say)
 
 
-def _look(given: GivenOptions, definitions: Definitions, *, only_requests: bool, say: Callable[[str], None]) -> None:
+def _look(
+    given: GivenOptions, definitions: Definitions, named: Release, *, only_requests: bool, say: Callable[[str], None]
+) -> None:
     with given.connection.client(definitions, timeout_s=_ANSWERS_WITHIN_S) as client:
         metadata = _reach(client, given)
         found = f"{len(metadata.brokers)} broker{'' if len(metadata.brokers) == 1 else 's'}"
         say(f"cluster: {found} at {given.connection.bootstrap}; names begin with {given.prefix}")
-        for broker, address in sorted(metadata.brokers.items()):
-            _reach_broker(client, broker, f"{address.host}:{address.port}")
-        connection = client.connection()
-        features = ", ".join(f"{name} {level}" for name, level in sorted(connection.features.items()))
+        stated = {
+            BrokerId(broker): _reach_broker(client, broker, f"{address.host}:{address.port}")
+            for broker, address in sorted(metadata.brokers.items())
+        }
+        _say_releases(release_lines(stated), named, say)
+        features = ", ".join(f"{name} {level}" for name, level in sorted(client.features().finalized.items()))
         say(f"cluster: {features or 'no finalized features are known'}")
         absent = [api for api in NEEDED if not _offers(client, api)]
         if absent and only_requests:
@@ -128,10 +135,23 @@ def _reach(client: Client, given: GivenOptions) -> Metadata:
         ) from error
 
 
-def _reach_broker(client: Client, broker: int, at: str) -> None:
-    """Raise ClusterRefusedError for an advertised listener that cannot be reached from here."""
+def _say_releases(found: Mapping[BrokerId, str], named: Release, say: Callable[[str], None]) -> None:
+    """Print the line of each broker's release, and warn of brokers that are of another than the user named."""
+    if not found:
+        return
+    say(f"cluster: {by_release(found)}")
+    expected = f"Kafka {line_of(named)}"
+    if others := {broker: release for broker, release in found.items() if release != expected}:
+        say(
+            f"warning: --kafka names {named}, but the brokers' feature levels say {by_release(others)};"
+            " known bugs are named by --kafka"
+        )
+
+
+def _reach_broker(client: Client, broker: int, at: str) -> Features:
+    """The broker's feature levels. Raises ClusterRefusedError if its advertised listener cannot be reached from here."""
     try:
-        client.connection(broker)
+        return client.features(broker)
     except WireError as error:
         raise ClusterRefusedError(
             f"Broker {broker} advertises {at}, which cannot be reached from here: {error}.",

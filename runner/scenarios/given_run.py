@@ -7,6 +7,7 @@ begin with the prefix and the run, and nothing else is touched.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,15 @@ from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.clusters.given.broker_commands import BrokerCommands
-from fixtures.clusters.given.cluster import GivenCluster
+from fixtures.clusters.given.cluster import GivenCluster, finalized
 from fixtures.errors import EnvironmentProblemError
 from fixtures.waiting import await_until
 from fixtures.workloads import PipelineWorkload
 from fixtures.workloads.write_budget import WriteBudget
 from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
+from runner.given.options import GivenOptions
 from runner.scenarios.scenario_run import ScenarioRun
+from runner.upgrades.path import release_lines
 from verification.sources.access import Access
 from wire.errors import WireError
 
@@ -65,10 +68,17 @@ def _hindrance(step: Step, commands: BrokerCommands) -> str:
 class GivenScenarioRun(ScenarioRun):
     """One scenario being run on a cluster of the user."""
 
+    _watcher: ClusterWatcher | None = None
+
     def set_up(self) -> None:
-        """As any run; then open links if the scenario needs them. Raises EnvironmentProblemError without a budget."""
+        """As any run; then open links if the scenario needs them. Raises EnvironmentProblemError without a budget.
+
+        A window of a cluster that is watched starts when the one before is nearly over.
+        """
         self._links = ExitStack()
         self.require_working()
+        if self._watches:
+            self._options.relay.await_start(self.run)
         super().set_up()
         self._given.watch(topic.name for topic in self.topics())
         linked = any(isinstance(step.fault, OF_SITES) for step in self.scenario.schedule)
@@ -81,8 +91,7 @@ class GivenScenarioRun(ScenarioRun):
     @property
     def budget(self) -> WriteBudget:
         """One for the whole run."""
-        assert self.lane.config.given is not None
-        return self.lane.config.given.budget
+        return self._options.budget
 
     def require_working(self) -> None:
         """As any run; also raise EnvironmentProblemError when the budget is spent."""
@@ -102,18 +111,46 @@ class GivenScenarioRun(ScenarioRun):
         """As any run; while others act, each change that they make is recorded."""
         super().start_workload()
         if self._watches:
-            watcher = ClusterWatcher(
+            self._watcher = ClusterWatcher(
                 self._look,
                 self.recorder.record,
                 self.tell,
                 first_step=len(self.scenario.schedule),
                 names={real: name for name, real in self.arena.topics.items()},
+                memory=self._options.memory,
             )
-            self._links.enter_context(watcher)
+            self._links.enter_context(self._watcher)
+
+    def status(self, expected_s: float = 0.0) -> str:
+        """As any run; while others act, how the clients and the cluster fare."""
+        watcher, workload, sampler = self._watcher, self._workload, self._sampler
+        if watcher is None or workload is None or sampler is None:
+            return super().status(expected_s)
+        now_ns, done = time.monotonic_ns(), workload.progress()
+        gap_ns = max(done.gap_ns, now_ns - done.last_ok_ns if done.last_ok_ns else 0)
+        figures = (
+            f"{time.monotonic() - self.began:.0f} s",
+            f"{done.committed / (now_ns - watcher.began_ns) * 1e9:.0f} commits/s",
+            f"longest gap {gap_ns / 1e9:.1f} s",
+            f"LSO lag {sampler.lag}",
+            watcher.summary,
+            self.phase_name,
+            self.scenario.name,
+        )
+        return " │ ".join(filter(None, figures))
+
+    def await_turn(self) -> None:
+        """A window begins when the one before is over."""
+        if self._watches:
+            self._options.relay.await_turn(self.run)
 
     def recover(self, *, timeout_s: float) -> None:
-        """Wait until every broker is back and every replica of the run's topics is in sync; not while others act."""
+        """Wait until every broker is back and every replica of the run's topics is in sync.
+
+        While others act, wait for the clients of the next window instead.
+        """
         if self._watches:
+            self._options.relay.pass_on(self.run)
             return
         with self.workload.eased():
             await_until(
@@ -141,6 +178,7 @@ class GivenScenarioRun(ScenarioRun):
 
     def close(self) -> None:
         """As any run; but a run that broke must not leave its topics on the cluster of the user."""
+        self._options.relay.leave(self.run)
         if self._workload is not None:
             # A group is removed only when it has no member left.
             self._workload.close()
@@ -150,16 +188,23 @@ class GivenScenarioRun(ScenarioRun):
         super().close()
 
     @property
+    def _options(self) -> GivenOptions:
+        assert self.lane.config.given is not None
+        return self.lane.config.given
+
+    @property
     def _watches(self) -> bool:
         return any(isinstance(step.fault, WatchOthers) for step in self.scenario.schedule)
 
     def _look(self) -> ClusterLook:
-        return ClusterLook(view=self._given.view(), levels=self._given.levels())
+        features = self._given.features()
+        return ClusterLook(view=self._given.view(), levels=finalized(features), releases=release_lines(features))
 
     def drain(self, *, timeout_s: float) -> None:
         """As any run; a history that is complete takes no further change."""
         super().drain(timeout_s=timeout_s)
         self._links.close()
+        self._watcher = None
 
     @property
     def _given(self) -> GivenCluster:

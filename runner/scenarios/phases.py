@@ -64,6 +64,7 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
             scenario_run.start_workload()
         with scenario_run.phase("await steady"):
             await_steady(scenario_run)
+            scenario_run.await_turn()
         try:
             inject_faults(scenario_run)
             with scenario_run.phase("await recovery"):

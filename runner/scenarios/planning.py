@@ -214,9 +214,12 @@ def plan_of(config: RunConfig, path: UpgradePath, variant: Variant) -> UpgradePl
 
 
 def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planned:
-    """The plan of a scenario with its estimate: of an upgrade by its schedule, of other scenarios the same for all."""
+    """The plan of a scenario with its estimate: of an upgrade by its schedule, of other scenarios the same for all.
+
+    Windows follow each other, so in each of the lanes half of the time is that of the other one's windows.
+    """
     if config.given is not None and config.given.windows:
-        return replace(planned, expected_s=planned.expected_s + scenario.least_s)
+        return replace(planned, expected_s=config.lanes * config.given.window_s)
     if config.upgrade is None:
         return planned
     return replace(planned, expected_s=whole_s(scenario.schedule))

@@ -182,6 +182,9 @@ class ScenarioRun:
             self._metrics = MetricSampler(self.cluster, self.recorder, own.__contains__)
             self._metrics.start()
 
+    def await_turn(self) -> None:
+        """The clients work: wait until the schedule may begin, which is now."""
+
     def record_fault(self, step: FaultRecord) -> None:
         """Put one step of the schedule into the history."""
         self.recorder.record(step)

@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from chaos.cluster import BrokerId
 from fixtures.clusters.locks.releases import Release
 from fixtures.errors import UsageError
+from wire.values import Features
 
 _HERE = Path(__file__).parent
 
@@ -93,6 +95,16 @@ def features_of(release: Release) -> dict[str, FeatureRange]:
         name: FeatureRange(lowest=lowest, highest=highest, initial=initial)
         for name, (lowest, highest, initial) in line.items()
     }
+
+
+def release_lines(features: Mapping[BrokerId, Features]) -> dict[BrokerId, str]:
+    """The line of each broker's release, such as `Kafka 4.3`, by the highest `metadata.version` that it supports.
+
+    No request tells a release. A level of no release is named instead, and a broker without levels is left out.
+    """
+    lines = {each[METADATA][1]: f"Kafka {line}" for line, each in table("features.toml").items()}
+    highest = {broker: each.supported[METADATA] for broker, each in features.items() if METADATA in each.supported}
+    return {broker: lines.get(level, f"{METADATA} up to {level}") for broker, level in highest.items()}
 
 
 def line_of(release: Release) -> str:

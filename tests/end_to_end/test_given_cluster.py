@@ -18,10 +18,12 @@ from confluent_kafka.admin import AdminClient
 
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
-from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.local.cluster import LocalCluster, OtherRelease
+from fixtures.clusters.locks.releases import default_release, fetch_release, parse_release, supported_releases
 from fixtures.clusters.network.certificates import SelfSigned
 from fixtures.clusters.spec import ClusterSpec, SecuredListener
 from runner.protocol.given_cases import NEEDS_THE_INSIDE
+from runner.upgrades.path import line_of
 from tests.support.cluster_client import PATIENCE_S, new_topic
 from tests.support.clusters.owned import grant, kept_texts, login, secret, written
 from tests.support.real_cluster import RELEASE, launcher
@@ -166,23 +168,37 @@ def test_brokers_are_struck_by_commands_of_the_user(
     ended.left_nothing()
 
 
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster of the last release before the default one, whose nodes can run that one, too."""
+    release = max(each for each in supported_releases() if each < default_release())
+    start = launcher(tmp_path_factory, {str(release): OtherRelease(files=fetch_release(release))})
+    with start(ClusterSpec(release=RELEASE, releases=dict.fromkeys((1, 2, 3), str(release)))) as started:
+        yield started
+
+
 @pytest.mark.deep
-def test_a_rolling_restart_is_watched(granted: LocalCluster, command: Callable[..., Command], tmp_path: Path) -> None:
-    """The run is not told of it: the brokers that left, the leaders that moved and the controller are in its history."""
-    assert granted.security is not None
-    file, run = properties(granted, tmp_path / "client.properties"), tmp_path / "run"
-    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file), "--run-dir", str(run))
-    times = ("--for", "80s", "--window", "40s")
-    watching = command("pytest", "suites/watch", *where, "--kafka", RELEASE, "--seed", "1", *times)
+def test_a_rolling_upgrade_is_watched(older: LocalCluster, command: Callable[..., Command], tmp_path: Path) -> None:
+    """The run is not told of it: brokers that left, leaders that moved and each broker's new release are in its history."""
+    run = tmp_path / "run"
+    where = ("--bootstrap", older.witness_bootstrap, "--run-dir", str(run), "--kafka", RELEASE, "--seed", "1")
+    watching = command("pytest", "suites/watch", *where, "--for", "80s", "--window", "40s")
     watching.wait_for(lambda: "others may act on the cluster" in watching.output, "a window", within_s=RUN_WITHIN_S)
-    for broker in granted.brokers:
-        granted.stop(broker)
-        granted.start(broker)
-        await_healthy(granted, PATIENCE_S, idle=False)
+    (before,) = set(older.installed().values())
+    for broker in older.brokers:
+        older.stop(broker)
+        older.install(broker, RELEASE)
+        older.start(broker)
+        await_healthy(older, PATIENCE_S, idle=False)
     ended = watching.end(within_s=RUN_WITHIN_S)
     assert ended.code == 0, ended.output
+    old, new = line_of(parse_release(before)), line_of(default_release())
+    assert f"cluster: Kafka {old}: 1, 2, 3" in ended.output
+    assert "commits/s │ longest gap" in ended.output
     seen = "".join(each.read_text(encoding="utf-8") for each in run.glob("runs/*/history.jsonl"))
-    assert all(f'"broker {broker} left the cluster"' in seen for broker in granted.brokers), ended.output
+    for broker in older.brokers:
+        assert f'"broker {broker} left the cluster"' in seen, ended.output
+        assert f'"broker {broker} changed from Kafka {old} to Kafka {new}"' in seen, ended.output
     assert '"LeaderMoved"' in seen
     ended.left_nothing()
 

@@ -10,6 +10,7 @@ import pytest
 
 from reports.model.run_record import Ended, Planned
 from runner.run_progress import RunProgress, estimated_s, summed_up
+from verification.vocabulary.verdict import Verdict
 
 
 def planned(key: str, expected_s: float, *, case: bool = False, control: bool = False) -> Planned:
@@ -35,9 +36,13 @@ def test_cases_fill_the_lanes_that_scenarios_leave() -> None:
 
 
 def test_experiments_that_have_ended_need_no_time() -> None:
-    """The line says how many are left and how long they take."""
+    """The line says how many are left, how long they take, and how many failed."""
     ended = {"a": Ended(key="a", seconds=1.0)}
-    assert RunProgress(PLANNED, ended, CONFIG).line() == "1 of 2 have ended │ 0.0 min, about 2 min left"
+    verdicts = [Verdict.PASS]
+    progress = RunProgress(PLANNED, ended, CONFIG, verdicts)
+    assert progress.line() == "1 of 2 have ended │ 0.0 min, about 2 min left"
+    verdicts.append(Verdict.FAIL)
+    assert progress.line() == "1 of 2 have ended, 1 FAIL │ 0.0 min, about 2 min left"
 
 
 def test_an_experiment_that_runs_alone_takes_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from tests.support.wire_definitions import definitions
 from verification.vocabulary import transaction_log
 from wire.errors import DeadlineError
 from wire.request import Request
-from wire.values import Producer, TopicPartition
+from wire.values import Features, Producer, TopicPartition
 
 BILLING = TopicPartition(topic="r-billing-events", partition=0)
 TRANSACTION_LOG = TopicPartition(topic=transaction_log.TOPIC, partition=0)
@@ -314,12 +314,13 @@ class FakeAdmin:
         self.initialised.append(transactional_id)
         return Producer(id=1_000 * (len(self.initialised) - 1), epoch=0)
 
+    def features(self, broker: int) -> Features:
+        return Features(finalized={name: level for name, level in self.levels.items() if level}, supported={})
+
     def until(self, what: str, ask: Callable[[None], Any]) -> Any:
         return ask(None)
 
     def call(self, api: str, body: dict[str, Any], *, broker: int | None = None, deadline: None = None) -> Any:
-        if api == "ApiVersions":
-            return {"FinalizedFeatures": [{"Name": k, "MaxVersionLevel": v} for k, v in self.levels.items() if v]}
         (asked,) = body["FeatureUpdates"]
         name, level, lowers = asked["Feature"], asked["MaxVersionLevel"], asked["UpgradeType"] > 1
         if self.says or level > 30 or (name == "metadata.version" and lowers):

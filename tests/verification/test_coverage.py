@@ -65,10 +65,10 @@ def initialised(at_s: float, process: int, outcome: Outcome = Outcome.OK) -> Ope
     return transaction(at_s, process=process, action=Action.INIT, outcome=outcome, intent=None, records=0)
 
 
-def fault(began_s: float, healed_s: float | None, *, confirmed: bool = True) -> FaultRecord:
+def fault(began_s: float, healed_s: float | None, *, confirmed: bool = True, step: int = 0) -> FaultRecord:
     """A fault that held for a while."""
     return FaultRecord(
-        step=0,
+        step=step,
         fault="CrashBroker",
         description="",
         target="broker 1",
@@ -89,6 +89,11 @@ def test_an_operation_that_reaches_into_a_fault_is_during_it_and_not_before_it()
     """An operation under way when the fault strikes was attempted during it."""
     run = evidence(transaction(1, lasts_s=3), fault(3, 5))
     assert (coverage.ok_before(run), coverage.attempted_during(run), coverage.ok_after(run)) == (0, 1, 0)
+
+
+def test_before_ends_with_the_first_step_of_the_schedule() -> None:
+    """Others may change the cluster while clients have not yet become steady; such an entry comes after all steps."""
+    assert coverage.ok_before(evidence(*map(transaction, (1, 2, 4)), fault(3, 5), fault(0.5, 1.5, step=1))) == 2
 
 
 def test_a_fault_that_is_never_healed_has_no_after() -> None:

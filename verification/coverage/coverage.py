@@ -48,9 +48,9 @@ def _ok(evidence: RunEvidence) -> tuple[Operation, ...]:
 
 
 def ok_before(evidence: RunEvidence) -> int:
-    """Operations that completed ok before the first fault began."""
+    """Operations that completed ok before the first step of the schedule began; changes that others make come after it."""
     faults = evidence.history.of(FaultRecord)
-    began = min((each.began_ns for each in faults), default=None)
+    began = min(((each.step, each.began_ns) for each in faults), default=(0, None))[1]
     return sum(1 for each in _ok(evidence) if began is None or (each.completed_ns or each.invoked_ns) < began)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from chaos.cluster import BrokerId, ClusterView, PartitionView
 from fixtures.clusters.errors import ObservationError
-from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
+from runner.given.cluster_watcher import ClusterLook, ClusterMemory, ClusterWatcher
 from verification.vocabulary.history import FaultRecord
 from wire.values import TopicPartition
 
@@ -18,7 +18,13 @@ WITHIN_S = 30.0
 
 
 def look(
-    at_s: int, *, alive: Iterable[int] = (1, 2, 3), leader: int | None = 1, controller: int = 1, level: int = 1
+    at_s: int,
+    *,
+    alive: Iterable[int] = (1, 2, 3),
+    leader: int | None = 1,
+    controller: int = 1,
+    level: int = 1,
+    releases: Mapping[int, str] | None = None,
 ) -> ClusterLook:
     seen = PartitionView(leader=None if leader is None else BrokerId(leader), leader_epoch=0, replicas=(), in_sync=())
     view = ClusterView(
@@ -28,10 +34,11 @@ def look(
         controller_epoch=0,
         partitions={AT: seen},
     )
-    return ClusterLook(view=view, levels={"metadata.version": level})
+    of_brokers = {BrokerId(broker): release for broker, release in (releases or {}).items()}
+    return ClusterLook(view=view, levels={"metadata.version": level}, releases=of_brokers)
 
 
-def watched(*looks: ClusterLook | None) -> tuple[list[FaultRecord], list[str]]:
+def watched(*looks: ClusterLook | None, memory: ClusterMemory | None = None) -> tuple[list[FaultRecord], list[str]]:
     """The entries and sentences of these looks; None is one at which no broker answers."""
     records: list[FaultRecord] = []
     said: list[str] = []
@@ -47,7 +54,9 @@ def watched(*looks: ClusterLook | None) -> tuple[list[FaultRecord], list[str]]:
         return found
 
     names = {AT.topic: "billing-events"}
-    with ClusterWatcher(next_look, records.append, said.append, first_step=1, names=names):
+    with ClusterWatcher(
+        next_look, records.append, said.append, first_step=1, names=names, memory=memory or ClusterMemory()
+    ):
         assert over.wait(WITHIN_S)
     return records, said
 
@@ -88,3 +97,30 @@ def test_moves_and_levels_are_entries_of_a_moment() -> None:
 def test_a_cluster_that_stays_as_it_is_leaves_nothing() -> None:
     """Not even its first look."""
     assert watched(look(10), look(11), look(12)) == ([], [])
+
+
+def test_a_broker_that_comes_back_with_another_release_is_an_entry() -> None:
+    """The releases at first are one, too. A broker that does not answer has the release that it had."""
+    records, said = watched(
+        look(10, releases={1: "Kafka 4.2", 2: "Kafka 4.2"}),
+        look(11, alive=(1, 3), releases={1: "Kafka 4.2"}),
+        look(15, releases={1: "Kafka 4.2", 2: "Kafka 4.3"}),
+    )
+    texts = {each.fault: each.description for each in records}
+    assert texts["Releases"] == "brokers by release: Kafka 4.2: 1, 2"
+    assert texts["ReleaseChanged"] == "broker 2 changed from Kafka 4.2 to Kafka 4.3"
+    assert len(records) == 3
+    assert said[-1] == "broker 2 changed from Kafka 4.2 to Kafka 4.3"
+
+
+def test_a_broker_that_left_in_the_window_before_comes_back_in_this_one() -> None:
+    """With another release; the entry of its absence begins with the window."""
+    memory = ClusterMemory()
+    watched(look(10, releases={1: "Kafka 4.2", 2: "Kafka 4.2"}), look(11, alive=(1, 3)), memory=memory)
+    later = (look(20, alive=(1, 3), releases={1: "Kafka 4.2"}), look(25, releases={1: "Kafka 4.2", 2: "Kafka 4.3"}))
+    records, _ = watched(*later, memory=memory)
+    assert [(each.fault, each.began_ns // SECOND) for each in records] == [
+        ("Releases", 20),
+        ("BrokerGone", 20),
+        ("ReleaseChanged", 25),
+    ]

@@ -1,0 +1,68 @@
+"""Lets the windows of `watch` follow each other without a gap, although each has clients and topics of its own.
+
+Two lanes take windows by turns. While one window is captured and judged, the other one is watched, and clients of the next
+window start shortly before it ends. A window ends when its time is over and the clients of the next one work. So at every
+moment some clients write and read. If the next window is late, this one goes on for at most as long again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+#: Clients start and end their first operations within 5 s, and on a busy machine in twice that.
+START_AHEAD_S = 15.0
+#: Time passes without a change, and an interruption reaches a thread only between two waits.
+_LOOK_EVERY_S = 0.5
+
+
+class WindowRelay:
+    """The order of `windows` windows of `window_s` seconds each, by the names of their runs; used by several threads."""
+
+    def __init__(self, windows: int, window_s: float, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._window_s, self._clock_s = window_s, clock_s
+        self._changed = threading.Condition()
+        self._left = windows
+        self._watched = self._next = ""
+        self._next_works = False
+        self._due_s = 0.0
+
+    def await_start(self, run: str) -> None:
+        """Return shortly before the window that is watched now is over; at once if none is, and none is next."""
+        with self._changed:
+            self._wait(lambda: not self._next and (not self._watched or self._rest_s <= START_AHEAD_S))
+            self._next = run
+            self._left -= 1
+
+    def await_turn(self, run: str) -> None:
+        """Say that the clients work, and return when the window before is over: this one begins."""
+        with self._changed:
+            self._next_works = True
+            self._changed.notify_all()
+            self._wait(lambda: not self._watched)
+            self._watched, self._next, self._next_works = run, "", False
+            self._due_s = self._clock_s() + self._window_s
+
+    def pass_on(self, run: str) -> None:
+        """Return when the clients of the next window work, or after as long again; then this window is over."""
+        with self._changed:
+            self._wait(lambda: self._next_works or not (self._left or self._next) or self._rest_s <= -self._window_s)
+        self.leave(run)
+
+    def leave(self, run: str) -> None:
+        """This window is over, in whatever state. May be called again."""
+        with self._changed:
+            if self._watched == run:
+                self._watched = ""
+            if self._next == run:
+                self._next, self._next_works = "", False
+            self._changed.notify_all()
+
+    @property
+    def _rest_s(self) -> float:
+        return self._due_s - self._clock_s()
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._changed.wait(_LOOK_EVERY_S)
