@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from chaos.cluster import Site
+from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.waiting import await_until
 from runner.environment import Environment
@@ -23,8 +24,13 @@ QUIET_WITHIN_S = 30.0
 class CostCluster:
     """A running cluster: addresses for the clients under measurement, and a wire client for questions."""
 
-    def __init__(self, bootstrap: str, client: Client) -> None:
-        self.bootstrap, self.client = bootstrap, client
+    def __init__(self, running: RunningCluster, definitions: Definitions, client: Client) -> None:
+        self.running, self.bootstrap, self.client = running, running.witness_bootstrap, client
+        self._definitions = definitions
+
+    def another_client(self) -> Client:
+        """A wire client with connections of its own, for another thread; the caller closes it."""
+        return Client(self.bootstrap, self._definitions, client_id="cost")
 
     @classmethod
     @contextmanager
@@ -32,9 +38,9 @@ class CostCluster:
         """Start it, and end it afterwards. Clients reach it without links. Raises the errors of a cluster."""
         cluster = environment.launch(ClusterSpec(release=str(environment.files.release), sites=(Site("app"),)))
         try:
-            bootstrap, definitions = cluster.witness_bootstrap, Definitions.load(*environment.witness_definitions)
-            with Client(bootstrap, definitions, client_id="cost") as client:
-                yield cls(bootstrap, client)
+            definitions = Definitions.load(*environment.witness_definitions)
+            with Client(cluster.witness_bootstrap, definitions, client_id="cost") as client:
+                yield cls(cluster, definitions, client)
         finally:
             cluster.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from benchmarks.cost import delivery, idempotence, pending, protocols, sentences, throughput
+from benchmarks.cost import delivery, idempotence, loading, pending, producer_ids, protocols, sentences, throughput
 from benchmarks.cost.plot import Plot, PlotCurve, curve_of
 from benchmarks.cost.producing import CELL_S, QUEUED_MAX, RECORD_BYTES
 from benchmarks.cost.rows import CostRow, PartFigures
@@ -55,7 +55,7 @@ def plot_file(part: str) -> str:
 def tables(part: PartFigures) -> tuple[str, ...]:
     """The ratios of a part, and its latencies and counts, as Markdown."""
     ratios = render([each.ratio for each in part.rows])
-    named = [each for each in part.rows if each.latencies]
+    named = [each for each in part.rows if each.latencies or each.counts]
     return (ratios, aligned([_columns(named[0]), *map(_cells, named)])) if named else (ratios,)
 
 
@@ -68,13 +68,13 @@ def _section(section: Section, name: str, figures: PartFigures) -> list[str]:
 
 def _columns(row: CostRow) -> tuple[str, ...]:
     quantiles = [f"{name} {quantile}" for name in row.latencies for quantile in ("p50", "p99")]
-    return ("setting", *quantiles, "measured", *row.counts)
+    return ("setting", *quantiles, *(["measured"] if row.latencies else []), *row.counts)
 
 
 def _cells(row: CostRow) -> tuple[str, ...]:
     quantiles = [milliseconds(value) for each in row.latencies.values() for value in (each.p50_ms, each.p99_ms)]
-    measured = " + ".join(grouped(each.count) for each in row.latencies.values())
-    return (row.name, *quantiles, measured, *(f"{value:g}" for value in row.counts.values()))
+    measured = [" + ".join(grouped(each.count) for each in row.latencies.values())] if row.latencies else []
+    return (row.name, *quantiles, *measured, *(f"{value:g}" for value in row.counts.values()))
 
 
 def _records_plot(rows: Rows) -> Plot:
@@ -178,6 +178,27 @@ SECTIONS: Mapping[str, Section] = {
             f"Both have acks=all and five requests in flight, and write by turns: for {CELL_S:g} s at full speed, and then "
             f"{grouped(idempotence.RECORDS_PER_S)} records per second for the time of acknowledgement, where the ratio "
             "compares the p99 of each round."
+        ),
+    ),
+    "producer-ids": Section(
+        title="Producer ids that a broker remembers",
+        says=sentences.by_producer_ids,
+        measured=(
+            f"Each id writes one batch to one of {producer_ids.PARTITIONS} partitions of three replicas. One broker is "
+            "stopped cleanly and started again, by turns without the topic and with it. The time runs from its start until "
+            "it is in sync again. The live heap is counted then, after a collection of garbage. Snapshots are those of the "
+            "stopped broker. A million ids need more heap than the brokers of this suite have. An id that writes to several "
+            "partitions is remembered in each, until "
+            "`producer.id.expiration.ms` (a day by default) after its last batch."
+        ),
+    ),
+    "loading": Section(
+        title="Transactional ids that a coordinator loads",
+        says=sentences.by_loading,
+        measured=(
+            "One partition of `__transaction_state` has so many ids, another has none. By turns each is moved to its next "
+            f"replica, {loading.MOVES} times in a row, by a preferred election. The time runs from the request to elect "
+            "until the new coordinator answers for the ids of that partition."
         ),
     ),
     "pending": Section(

@@ -107,3 +107,20 @@ def by_pending(rows: Rows) -> str:
         f"OffsetFetch takes {number(last.ratio.median)} times as long with require_stable as without when "
         f"{last.name.replace(' pending', '')} hold pending offsets, and {number(first.ratio.median)} times without any."
     )
+
+
+def by_producer_ids(rows: Rows) -> str:
+    """Restart and heap with the most ids, and the bytes of each."""
+    restart, heap = rows[-2:]
+    return (
+        f"With {restart.name} a broker takes {number(restart.ratio.median)} times as long to start "
+        f"({number(restart.ratio.least)} … {number(restart.ratio.most)}), and its live heap is {number(heap.ratio.median)} "
+        f"times as large. Each id takes {restart.counts['bytes of heap per id']:g} bytes of heap and "
+        f"{restart.counts['bytes of snapshot per id']:g} bytes of a snapshot in each partition and replica."
+    )
+
+
+def by_loading(rows: Rows) -> str:
+    """The time until a new coordinator answers."""
+    times = ", ".join(f"{_p50(each, 'with ids')} with {each.name}" for each in rows)
+    return f"A new coordinator answers after {times}, and after {_p50(rows[-1], 'without')} without any (medians)."

@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +49,24 @@ def processor_s() -> float:
     """
     own = os.getsid(0)
     session = {pid: fields for pid, fields in processes() if int(fields[_SESSION]) == own}
-    found = {os.getpid()}
-    while more := {pid for pid, fields in session.items() if int(fields[PARENT]) in found} - found:
-        found |= more
-    ticks = (int(each) for pid in found for each in session[pid][USER : CHILDREN_SYSTEM + 1])
+    own_ones = with_descendants({os.getpid()}, session)
+    ticks = (int(each) for pid in own_ones for each in session[pid][USER : CHILDREN_SYSTEM + 1])
     return sum(ticks) / TICKS_PER_S
+
+
+def resident_bytes(pid: int) -> int:
+    """The resident bytes of a process and of all its descendants, whatever session they lead."""
+    living = dict(processes())
+    return sum(int(living[each][_RESIDENT]) * _PAGE for each in with_descendants({pid}, living) & living.keys())
+
+
+def with_descendants(roots: Iterable[int], living: Mapping[int, Sequence[str]]) -> set[int]:
+    """These processes, and all that they or their descendants started."""
+    found = set(roots)
+    # A parent usually has the lower id, but ids wrap around: look until nothing new is found.
+    while more := {pid for pid, fields in living.items() if int(fields[PARENT]) in found} - found:
+        found |= more
+    return found
 
 
 @dataclass(slots=True)

@@ -18,7 +18,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from benchmarks.measuring.footprint import CHILDREN_SYSTEM, PARENT, STARTED, SYSTEM, TICKS_PER_S, USER, processes
+from benchmarks.measuring.footprint import (
+    CHILDREN_SYSTEM,
+    PARENT,
+    STARTED,
+    SYSTEM,
+    TICKS_PER_S,
+    USER,
+    processes,
+    with_descendants,
+)
 
 _LOOK_S = 0.25
 
@@ -90,10 +99,7 @@ class _Tree:
         keys = {pid: (pid, fields[STARTED]) for pid, fields in living.items()}
         for each in self.seen.values():
             each.alive = False
-        # A parent usually has the lower id, but ids wrap around: look until nothing new is found.
-        found = {self.root} | {pid for pid, key in keys.items() if key in self.seen}
-        while more := {pid for pid, fields in living.items() if int(fields[PARENT]) in found} - found:
-            found |= more
+        found = with_descendants({self.root} | {pid for pid, key in keys.items() if key in self.seen}, living)
         for pid in found & living.keys():
             fields, key = living[pid], keys[pid]
             parent = keys.get(int(fields[PARENT]), (0, ""))

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from benchmarks.cost import __main__ as command
-from benchmarks.cost import delivery, pending, protocols, throughput
+from benchmarks.cost import delivery, loading, pending, producer_ids, protocols, throughput
 from benchmarks.cost.cost_cluster import CostCluster
 from benchmarks.cost.page import SECTIONS, page, plots, tables
 from benchmarks.cost.plot import Plot, PlotCurve, curve_of
@@ -23,6 +23,7 @@ from benchmarks.cost.producing import Batching, WritingCell, checked, send
 from benchmarks.cost.rows import CostRow, PartFigures, lowered_by
 from benchmarks.cost.steady_pace import SteadyPace
 from benchmarks.measuring.errors import WorthlessRateError
+from benchmarks.measuring.jvm_heap import total_of
 from benchmarks.measuring.ratio import Ratio, Unit
 from fixtures.clusters.locks.releases import default_release
 from reports.model.timeline import Latency
@@ -79,6 +80,10 @@ def figures() -> dict[str, PartFigures]:
             CostRow(name="at full speed", at=0, ratio=plain),
             CostRow(name="at 1000 records/s", at=1_000, ratio=tail),
         ),
+        "producer-ids": producer_ids.rows(
+            100_000, restarts=[(9.0, 6.0)] * 3, heaps=[(90_000.0, 60_000.0)] * 3, snapshot_bytes=4_600_000
+        ),
+        "loading": (loading.row(10_000, [{"with ids": [333.0], "without": [44.0]}] * 3),),
         "pending": tuple(pending.row(each, found) for each, found in turns.items()),
     }
     return {name: PartFigures(part=name, machine=MACHINE, rows=each) for name, each in rows.items()}
@@ -129,12 +134,22 @@ def test_a_lower_throughput_is_given_in_percent_with_its_spread() -> None:
         ("delivery", "With 1 record in a transaction the medians are 31.0 ms and 4.00 ms."),
         ("idempotence", "writes 0.95 times as many records per second as a plain one (0.95 … 0.95)"),
         ("idempotence", "its p99 of acknowledgement is 1.20 times as long"),
+        ("producer-ids", "With 100 000 producer ids a broker takes 1.50 times as long to start (1.50 … 1.50)"),
+        ("producer-ids", "Each id takes 300 bytes of heap and 46 bytes of a snapshot"),
+        ("loading", "answers after 333 ms with 10 000 transactional ids, and after 44.0 ms without any"),
         ("pending", "11.0 times as long with require_stable as without when 1 000 transactions hold pending offsets"),
     ],
 )
 def test_a_sentence_says_what_was_measured(part: str, expected: str) -> None:
     """Every number of the sentence comes from the figures."""
     assert expected in sentence(part)
+
+
+def test_the_live_heap_is_that_of_the_last_line_of_a_histogram() -> None:
+    """Anything else is no figure."""
+    assert total_of("0\n num #instances #bytes\n  1:  2  64  [B\nTotal            12           4096\n") == 4096
+    with pytest.raises(WorthlessRateError, match="instead of a class histogram"):
+        total_of("101\nOperation not permitted")
 
 
 def test_a_sentence_changes_with_its_figures() -> None:
@@ -271,7 +286,7 @@ def test_the_ends_of_a_log_wait_for_the_markers() -> None:
     """The last stable offset of a partition reaches the high watermark with the last marker."""
     client = MagicMock()
     client.list_offsets.side_effect = [at(9), at(5), at(10), at(10)]
-    assert CostCluster("", client).ends("t", 1) == at(10)
+    assert CostCluster(MagicMock(), MagicMock(), client).ends("t", 1) == at(10)
 
 
 def test_an_error_of_a_client_is_one_of_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
