@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from runner.protocol.toolkit.case import requirement
+from runner.protocol.toolkit import replicas
+from runner.protocol.toolkit.case import THREE, needs, requirement
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.producer import plain, transactional
 from runner.protocol.toolkit.share_groups import (
@@ -46,6 +47,31 @@ def test_read_committed_hands_out_committed_records_below_the_stable_offset(case
         case.expect("read_committed, while a transaction is open", reader.given_meanwhile(), [])
         open_one.ends(commit=True)
         case.expect("read_committed, after its commit", values(reader.reads_to("e")), ["d", "e"])
+
+
+@requirement("SHARE-01")
+@needs(THREE)
+def test_a_new_leader_hands_out_committed_records_only(case: CaseContext) -> None:
+    """It learns from the log alone what was aborted before it led, what is open, and what is aborted after that."""
+    need_share_groups(case)
+    first, second, third = case.brokers
+    (at,) = replicas.placed(case, [first, second, third])
+    producer = transactional(case)
+    for value, commit in (("a", True), ("b", False), ("c", True)):
+        producer.writes(at, values=[value]).ends(commit=commit)
+    open_one = transactional(case, "open").writes(at, values=["d"])
+    plain(case, at, "e")
+    group = new_group(case, "committed", isolation=READ_COMMITTED)
+    with share_reader(case, group, at) as reader:
+        one, other = reader.first(2)
+        case.require("what the first leader hands out", values([one, other]), ["a", "c"])
+        reader.accepts(one)
+        reader.releases(other)
+        replicas.lead(case, at, second)
+        case.expect("from the new leader", values(reader.reads_to("c")), ["c"])
+        case.expect("from the new leader, while a transaction is open", reader.given_meanwhile(), [])
+        open_one.ends(commit=False)
+        case.expect("from the new leader, after its abort", values(reader.reads_to("e")), ["e"])
 
 
 @requirement("SHARE-02")
