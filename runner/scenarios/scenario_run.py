@@ -21,10 +21,9 @@ from chaos.errors import NodeLostError
 from chaos.operations.rolling import require_running
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
-from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import EnvironmentProblemError, SamplingError
-from fixtures.recording.metric_sampler import MetricSampler
+from fixtures.recording.metric_sampler import MeteredCluster, MetricSampler
 from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.sampler import Sampler
@@ -177,7 +176,7 @@ class ScenarioRun:
         led = (TRANSACTION_LOG,) if self.experiment().nodes else ()
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led, also=self.surroundings.positions)
         self._sampler.start()
-        if isinstance(self.cluster, LocalCluster):
+        if isinstance(self.cluster, MeteredCluster):
             own = frozenset(map(str, self.partitions()))
             self._metrics = MetricSampler(self.cluster, self.recorder, own.__contains__)
             self._metrics.start()

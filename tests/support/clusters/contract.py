@@ -13,6 +13,8 @@ from chaos.cluster import BrokerId, Link
 from fixtures.clusters.errors import BrokerStateError
 from fixtures.clusters.health import problems
 from fixtures.clusters.runtime import RunningCluster
+from fixtures.recording.metric_sampler import MeteredCluster
+from fixtures.waiting import await_until
 from tests.support.cluster_client import APP, OBSERVER, PATIENCE_S, await_view, leader_of, producer_at, writing
 from wire.values import TopicPartition
 
@@ -104,3 +106,21 @@ class ClusterContract:
         cluster.resume(leader)
         cluster.resume(leader)
         await_view(cluster, "coming back", lambda view: view.alive == {1, 2, 3})
+
+    def test_metrics_are_those_of_the_broker(self, cluster: RunningCluster, topic: TopicPartition) -> None:
+        """A leader states the lag of its last stable offset; a broker that is paused states nothing until it goes on."""
+        leader = leader_of(cluster, topic)
+        assert isinstance(cluster, MeteredCluster)
+
+        def states_no_lag() -> bool:
+            found = {(each.name, each.of): each.value for each in cluster.readings(leader)}
+            return found.get(("LastStableOffsetLag", str(topic))) == 0
+
+        await_until(states_no_lag, "the metric of a new topic", timeout_s=PATIENCE_S)
+        names = {each.name for each in cluster.readings(leader)}
+        assert {"UnderReplicatedPartitions", "ProducerIdCount", "UncleanLeaderElectionsPerSec"} <= names
+        assert not [each for each in cluster.readings(leader) if each.of.endswith(" NONE")]
+        cluster.pause(leader)
+        assert cluster.readings(leader) == ()
+        cluster.resume(leader)
+        assert cluster.readings(leader)
