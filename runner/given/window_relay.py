@@ -2,7 +2,8 @@
 
 Two lanes take windows by turns. While one window is captured and judged, the other one is watched, and clients of the next
 window start shortly before it ends. A window ends when its time is over and the clients of the next one work. So at every
-moment some clients write and read. If the next window is late, this one goes on for at most as long again.
+moment some clients write and read. If the next window is late, this one goes on for at most two minutes: topics cannot be
+created while a broker is away, and an upgraded broker may take a minute to be back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 
 #: Clients start and end their first operations within 5 s, and on a busy machine in twice that.
 START_AHEAD_S = 15.0
+LATE_S = 120.0
 #: Time passes without a change, and an interruption reaches a thread only between two waits.
 _LOOK_EVERY_S = 0.5
 
@@ -45,9 +47,9 @@ class WindowRelay:
             self._due_s = self._clock_s() + self._window_s
 
     def pass_on(self, run: str) -> None:
-        """Return when the clients of the next window work, or after as long again; then this window is over."""
+        """Return when the clients of the next window work, or it is too late; then this window is over."""
         with self._changed:
-            self._wait(lambda: self._next_works or not (self._left or self._next) or self._rest_s <= -self._window_s)
+            self._wait(lambda: self._next_works or not (self._left or self._next) or self._rest_s <= -LATE_S)
         self.leave(run)
 
     def leave(self, run: str) -> None:

@@ -20,6 +20,7 @@ from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
+from fixtures.clusters.errors import ObservationError
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster, finalized
 from fixtures.errors import EnvironmentProblemError
@@ -28,10 +29,12 @@ from fixtures.workloads import PipelineWorkload
 from fixtures.workloads.write_budget import WriteBudget
 from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
 from runner.given.options import GivenOptions
+from runner.given.window_relay import LATE_S
 from runner.scenarios.scenario_run import ScenarioRun
 from runner.upgrades.path import release_lines
 from verification.sources.access import Access
-from wire.errors import WireError
+from wire.codes import ErrorCode
+from wire.errors import BrokerError, WireError
 
 if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
@@ -83,6 +86,34 @@ class GivenScenarioRun(ScenarioRun):
         self._given.watch(topic.name for topic in self.topics())
         linked = any(isinstance(step.fault, OF_SITES) for step in self.scenario.schedule)
         self._links.enter_context(self._given.linked(needed=linked))
+
+    def create_topics(self) -> None:
+        """As any run; while others act, brokers may be away that replicas need, and are waited for."""
+        if not self._watches:
+            super().create_topics()
+            return
+        seen = ""
+
+        def created() -> bool:
+            nonlocal seen
+            try:
+                alive = self._given.view().alive
+                seen = f"{len(alive)} brokers"
+                if len(alive) < self.scenario.replication:
+                    return False
+                super(GivenScenarioRun, self).create_topics()
+            except ObservationError as error:
+                seen = str(error)
+                return False
+            except BrokerError as error:
+                if error.error != ErrorCode.INVALID_REPLICATION_FACTOR:
+                    raise
+                seen = str(error)
+                return False
+            return True
+
+        what = f"{self.scenario.replication} brokers, on which topics can be created"
+        await_until(created, what, timeout_s=LATE_S, last=lambda: seen)
 
     def access(self) -> Access | None:
         """TLS and SASL by the settings of the user."""

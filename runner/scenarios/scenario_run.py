@@ -130,7 +130,7 @@ class ScenarioRun:
             access=self.access(),
         )
         self._features = self._quiescence.features()
-        self._quiescence.create_topics(self.topics(), self.scenario.topic_settings)
+        self.create_topics()
         self._log_reader = self._quiescence.transaction_log_reader()
         environment = self.lane.environment
         self.surroundings = PipelineSurroundings.open(
@@ -144,6 +144,10 @@ class ScenarioRun:
             launch=environment.launch,
         )
         self.write_experiment()
+
+    def create_topics(self) -> None:
+        """Create the topics of the run."""
+        self.quiescence.create_topics(self.topics(), self.scenario.topic_settings)
 
     def start_workload(self) -> None:
         """Start every client and the sampler of ends. Clients of a cluster that is upgraded are of its old release."""
