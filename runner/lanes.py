@@ -10,6 +10,7 @@ clusters. It removes the files of interrupted tasks where these decide nothing.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ from typing import Generic, Protocol, TypeVar
 from fixtures.waiting import WaitTimeoutError
 from runner.errors import ENVIRONMENT_ERRORS
 
+LOG = logging.getLogger(__name__)
 #: A case waits at most a minute for anything, and without its cluster it fails at its next request. A scenario that is
 #: interrupted ends its clients within 30 s and finishes a capture that has begun.
 ENDED_WITHIN_S = 90.0
@@ -144,7 +146,9 @@ class Lanes(Generic[Task, Outcome]):
         self.running[threading.current_thread().name] = tuple(task.key for task in group)
         try:
             ended = performer.perform_together(group)
-        except BaseException as error:  # noqa: BLE001 - the future raises it to its reader
+        except BaseException as error:
+            # The future raises it to its reader; the log has where it came from.
+            LOG.exception("%s broke", ", ".join(task.key for task in group))
             for task in group:
                 self.outcomes[task.key].set_exception(error)
             return

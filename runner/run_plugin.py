@@ -190,6 +190,9 @@ class RunPlugin:
         reports = runtestprotocol(item, log=False, nextitem=None)
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
+            if report.failed and "verdict" not in dict(report.user_properties):
+                # A mistake of ours. Without this, the end of the run would only count it.
+                self.console.say(f"ERROR          {item.name}\n{report.longreprtext}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:

@@ -135,6 +135,17 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
 
 
+def test_a_mistake_of_ours_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its traceback, because pytest prints only what it counts as failed; a violation is printed elsewhere."""
+    plugin = plugin_of(tmp_path, PASSED)
+    broken = SimpleNamespace(failed=True, user_properties=[], longreprtext="KeyError: 'NodeId'")
+    violation = SimpleNamespace(failed=True, user_properties=[("verdict", "violation")], longreprtext="violation")
+    monkeypatch.setattr("runner.run_plugin.runtestprotocol", lambda *_, **__: [broken, violation])
+    plugin._report(MagicMock())
+    assert isinstance(plugin.console.out, io.StringIO)
+    assert plugin.console.out.getvalue().splitlines()[-1] == "KeyError: 'NodeId'"
+
+
 @pytest.mark.parametrize("shares", [("stoped",), ("crashed", "stopped"), ()])
 def test_an_unknown_outage_is_refused(shares: tuple[str, ...]) -> None:
     """A case that shares it, or outages in another order, would never begin."""
