@@ -71,7 +71,7 @@ class ResultsScenario:
     client: str
     findings: tuple[ResultsFinding, ...]
     convicted: bool | None = None
-    result: Literal["DETECTED", "MISSED", "INCONCLUSIVE", "ERROR"] = "MISSED"
+    result: Literal["DETECTED", "MISSED", "INCONCLUSIVE", "ERROR", "NOT_APPLICABLE"] = "MISSED"
     run: str = ""
     part: str = ""
 

@@ -55,8 +55,9 @@ class RunFacts:
 
     @property
     def missed(self) -> tuple[ScenarioReport, ...]:
-        """The controls that were not detected, without those that an interruption left unjudged."""
-        open_ = (each for each in self.controls if each.control_result is not ControlResult.DETECTED)
+        """The controls that were not detected, without those that do not apply, or that an interruption left unjudged."""
+        applied = (each for each in self.controls if each.verdict is not Verdict.NOT_APPLICABLE)
+        open_ = (each for each in applied if each.control_result is not ControlResult.DETECTED)
         return tuple(each for each in open_ if not (self.interrupted and each.convicted is None))
 
     @property

@@ -17,7 +17,7 @@ from enum import StrEnum
 from reports.model.change import CaseKind, Change
 from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
-from reports.model.wording import plain, requirement_word, scenario_word
+from reports.model.wording import plain, requirement_word, scenario_word, shown_verdict
 from verification.vocabulary.verdict import Verdict
 
 SUITES = ("scenarios", "cases", "controls", "requirements", "run")
@@ -77,7 +77,7 @@ def _cases(report: Report) -> Iterator[TestCase]:
     for case in report.cases:
         yield _case(case)
     for control in report.controls:
-        yield _scenario("controls", control, Ending.PASSED if control.convicted else Ending.UNDECIDED)
+        yield _scenario("controls", control, ENDING[shown_verdict(control)])
     for row in report.requirements:
         yield _requirement(row)
     for problem in report.problems:

@@ -248,15 +248,16 @@ class ScenarioReport:
 
     @property
     def control_result(self) -> ControlResult | None:
-        """DETECTED or MISSED; None where it did not run or could not be judged, which its verdict says."""
-        if self.convicted is None and self.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
+        """DETECTED or MISSED; None where it did not apply, run or could not be judged, which its verdict says."""
+        if self.convicted is None and self.verdict in (Verdict.NOT_APPLICABLE, Verdict.INCONCLUSIVE, Verdict.ERROR):
             return None
         return ControlResult.DETECTED if self.convicted else ControlResult.MISSED
 
     @property
     def clear(self) -> bool:
         """Whether it needs no attention: it passed, does not apply, or is a detected control."""
-        return bool(self.convicted) if self.control else self.verdict <= Verdict.PASS
+        applied = self.verdict is not Verdict.NOT_APPLICABLE
+        return bool(self.convicted) if self.control and applied else self.verdict <= Verdict.PASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,8 @@ def shown_verdict(scenario: ScenarioReport | ScriptCase) -> Verdict:
         return scenario.verdict
     if scenario.convicted:
         return Verdict.PASS
-    return Verdict.INCONCLUSIVE if scenario.verdict is Verdict.INCONCLUSIVE else Verdict.ERROR
+    unknown = (Verdict.NOT_APPLICABLE, Verdict.INCONCLUSIVE)
+    return scenario.verdict if scenario.verdict in unknown else Verdict.ERROR
 
 
 def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:

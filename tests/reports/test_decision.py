@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reports.comparing.results import results
+from reports.formats import terminal
 from reports.formats.test_cases import Ending, cases
 from reports.loading.run import load_run
 from reports.model.errors import UnfitRunError
@@ -85,6 +87,19 @@ def test_a_missed_control_makes_the_run_an_error(tmp_path: Path, convicted: bool
     report = load_run(make_run(tmp_path, (SMOKE, missed)))
     assert outcome(report) == (Verdict.ERROR, Decision.UNDECIDED, ExitCode.ENVIRONMENT)
     assert missed.key in report.judgement.why
+
+
+def test_a_control_that_does_not_apply_is_not_missed(tmp_path: Path) -> None:
+    """A client without the sync point that it needs says nothing about the judge; no format calls it missed."""
+    inapplicable = replace(CONTROL, verdict=Verdict.NOT_APPLICABLE, convicted=None, findings=())
+    run = make_run(tmp_path, (SMOKE, inapplicable))
+    report = load_run(run)
+    assert outcome(report) == (Verdict.PASS, Decision.GO, ExitCode.CONFORMANT)
+    (control,) = report.controls
+    assert (control.control_result, control.clear) == (None, True)
+    assert results(report)["controls"][0]["result"] == "NOT_APPLICABLE"
+    assert "MISSED" not in terminal.render(report)
+    assert [each.ending for each in cases(report) if each.suite == "controls"] == [Ending.SKIPPED]
 
 
 def test_a_detected_control_does_not_count_as_a_violation(tmp_path: Path) -> None:
