@@ -1,9 +1,8 @@
 """Records what others do to a cluster of the user, while a scenario runs: each change that the metadata shows.
 
 A broker that leaves and comes back is one entry of the history, from the one to the other. A leader that moved, a new
-active controller, a new feature level and a new release of a broker are entries of a moment, and so are the releases that
-brokers have at first. They are entries of faults, after those of the schedule, so that the timeline shows them next to
-the operations of clients.
+active controller, a new feature level and a new release of a broker are entries of a moment. They are entries of faults,
+after those of the schedule, so that the timeline shows them next to the operations of clients.
 
 No request tells the release of a broker. Its line is known from the highest level of `metadata.version` that it supports
 (KIP-584). Limit: releases of one line, such as 4.3.0 and 4.3.1, look the same.
@@ -104,12 +103,8 @@ class ClusterWatcher(Closing):
         return "; ".join(filter(None, (releases, f"gone: {', '.join(map(str, gone))}" if gone else "")))
 
     def _begin(self, now: ClusterLook) -> None:
-        """The releases at first, and the brokers that had left before."""
-        at_ns, known = now.view.taken_ns, {**self._releases, **now.releases}
-        if known:
-            self._note("Releases", f"brokers by release: {by_release(known)}", began_ns=at_ns, healed_ns=at_ns)
-        for broker in sorted(self._memory.brokers - now.view.alive):
-            self._gone[broker] = at_ns
+        """The brokers that had left before."""
+        self._gone.update(dict.fromkeys(self._memory.brokers - now.view.alive, now.view.taken_ns))
 
     def _compare_releases(self, now: ClusterLook) -> None:
         """A broker that does not answer has the release that it had."""
