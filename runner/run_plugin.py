@@ -14,7 +14,6 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from runner.config import PROTOCOL
 from runner.console import Console
@@ -187,12 +186,22 @@ class RunPlugin:
                     self._report(self._ended.get_nowait())
 
     def _report(self, item: pytest.Item) -> None:
-        reports = runtestprotocol(item, log=False, nextitem=None)
-        for report in reports:
-            item.ihook.pytest_runtest_logreport(report=report)
-            if report.failed and "verdict" not in dict(report.user_properties):
-                # A mistake of ours. Without this, the end of the run would only count it.
-                self.console.say(f"ERROR          {item.name}\n{report.longreprtext}")
+        """Let pytest report the verdict.
+
+        Its own protocol of a test also names the test in a variable of the environment, and removes that at the end. A lane
+        that reads the environment meanwhile, as `requests` does for proxies, gets a KeyError: seen with containers.
+        Nothing else of it is needed: an experiment has no fixtures, and what its test does is over.
+        """
+        ended = pytest.CallInfo.from_call(
+            lambda: item.ihook.pytest_pyfunc_call(pyfuncitem=item),
+            when="call",
+            reraise=(pytest.exit.Exception, KeyboardInterrupt),
+        )
+        report = item.ihook.pytest_runtest_makereport(item=item, call=ended)
+        item.ihook.pytest_runtest_logreport(report=report)
+        if report.failed and "verdict" not in dict(report.user_properties):
+            # A mistake of ours. Without this, the end of the run would only count it.
+            self.console.say(f"ERROR          {item.name}\n{report.longreprtext}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:

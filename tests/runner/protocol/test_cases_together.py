@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -135,15 +136,26 @@ def test_what_was_performed_again_is_said(tmp_path: Path) -> None:
     assert "performed again, alone; before, with others: return of broker 1" in plugin.console.out.getvalue()
 
 
-def test_a_mistake_of_ours_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_is_printed(tmp_path: Path) -> None:
     """With its traceback, because pytest prints only what it counts as failed; a violation is printed elsewhere."""
-    plugin = plugin_of(tmp_path, PASSED)
-    broken = SimpleNamespace(failed=True, user_properties=[], longreprtext="KeyError: 'NodeId'")
-    violation = SimpleNamespace(failed=True, user_properties=[("verdict", "violation")], longreprtext="violation")
-    monkeypatch.setattr("runner.run_plugin.runtestprotocol", lambda *_, **__: [broken, violation])
-    plugin._report(MagicMock())
+    plugin, item = plugin_of(tmp_path, PASSED), MagicMock()
+    item.ihook.pytest_pyfunc_call.side_effect = KeyError("NodeId")
+    for properties in ([("verdict", "violation")], []):
+        item.ihook.pytest_runtest_makereport.side_effect = lambda *, call, properties=properties, **_: SimpleNamespace(
+            failed=True, user_properties=properties, longreprtext=f"{properties}: {call.excinfo.exconly()}"
+        )
+        plugin._report(item)
     assert isinstance(plugin.console.out, io.StringIO)
-    assert plugin.console.out.getvalue().splitlines()[-1] == "KeyError: 'NodeId'"
+    assert plugin.console.out.getvalue().splitlines()[-1] == "[]: KeyError: 'NodeId'"
+    assert "violation" not in plugin.console.out.getvalue()
+
+
+def test_the_environment_stays_as_it_is_while_lanes_work(tmp_path: Path) -> None:
+    """A lane that reads it fails when a variable vanishes; pytest's own protocol removes the one of the test."""
+    before = dict(os.environ)
+    plugin_of(tmp_path, PASSED)._report(MagicMock())
+    assert dict(os.environ) == before
+    assert "PYTEST_CURRENT_TEST" in before
 
 
 @pytest.mark.parametrize("shares", [("stoped",), ("crashed", "stopped"), ()])
