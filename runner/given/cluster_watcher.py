@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -97,10 +98,17 @@ class ClusterWatcher(Closing):
 
     @property
     def summary(self) -> str:
-        """The release line of each broker, and the brokers that are gone, for a line of a terminal."""
+        """The releases of brokers, the brokers that are gone, and how many partitions each leads, for a live line."""
         gone = sorted(self._gone)
         releases = by_release({broker: each for broker, each in self._releases.items() if broker not in gone})
-        return "; ".join(filter(None, (releases, f"gone: {', '.join(map(str, gone))}" if gone else "")))
+        led = Counter(each.leader for each in self._last.view.partitions.values()) if self._last else Counter()
+        leaders = ", ".join(f"{_leader(broker)}: {led[broker]}" for broker in sorted(led, key=lambda each: each or 0))
+        shown = (
+            releases,
+            f"gone: {', '.join(map(str, gone))}" if gone else "",
+            f"leaders {leaders}" if leaders else "",
+        )
+        return " │ ".join(filter(None, shown))
 
     def _begin(self, now: ClusterLook) -> None:
         """The brokers that had left before."""

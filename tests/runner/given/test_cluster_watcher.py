@@ -122,3 +122,22 @@ def test_a_broker_that_left_in_the_window_before_comes_back_in_this_one() -> Non
         ("BrokerGone", 20),
         ("ReleaseChanged", 25),
     ]
+
+
+def test_the_live_line_shows_releases_leaders_and_brokers_that_are_gone() -> None:
+    """As the last look had them; a partition without a leader is one of `none`."""
+    over = threading.Event()
+    looks = [look(10, releases={1: "Kafka 4.2", 2: "Kafka 4.3"}), look(11, alive=(1, 3), leader=None)]
+
+    def next_look() -> ClusterLook:
+        if not looks:
+            over.set()
+            raise ObservationError("No look is left.")
+        return looks.pop(0)
+
+    names = {AT.topic: "billing-events"}
+    with ClusterWatcher(
+        next_look, lambda _: None, lambda _: None, first_step=1, names=names, memory=ClusterMemory()
+    ) as watcher:
+        assert over.wait(WITHIN_S)
+        assert watcher.summary == "Kafka 4.2: 1 │ gone: 2 │ leaders none: 1"
