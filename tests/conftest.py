@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
 
 def pytest_configure() -> None:
-    """A run of the suites inside a test has no use for the plugin of hypothesis, whose import takes 1.7 of its 6 s."""
+    """A run of the suites inside a test has no use for the plugin of hypothesis, whose import takes 1.7 of its 6 s.
+
+    Tests with an empty cache and no network need a Java runtime. A machine without one lends them that of the usual cache.
+    """
+    from fixtures.tools.java import find_java, installed_java, spark_java_home
+
     os.environ["PYTEST_ADDOPTS"] = WITHOUT_HYPOTHESIS
+    if installed_java() is None:
+        os.environ["JAVA_HOME"] = str(spark_java_home(find_java()))
 
 
 @pytest.fixture(scope="session")
