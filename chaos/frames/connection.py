@@ -68,7 +68,7 @@ class RelayedConnection:
                 pumps.create_task(self._pump(Direction.RESPONSE))
         except BaseException:  # mostly a cancellation: nothing more may leave
             for _, writer in (self._client, self._broker):
-                writer.transport.abort()
+                abort(writer)
             raise
         finally:
             await close(self._client[1], self._broker[1])
@@ -288,4 +288,13 @@ async def close(*writers: asyncio.StreamWriter) -> None:
                     await writer.wait_closed()
     finally:
         for writer in writers:
-            writer.transport.abort()
+            abort(writer)
+
+
+def abort(writer: asyncio.StreamWriter) -> None:
+    """Close the socket at once, if it is still open.
+
+    Python 3.11.2 raises AttributeError for TLS that was closed twice before, as a shutdown of both sides does.
+    """
+    with suppress(AttributeError):
+        writer.transport.abort()

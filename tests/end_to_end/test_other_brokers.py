@@ -70,7 +70,7 @@ def test_a_broker_of_another_make_passes_fails_and_lacks(protocol: Callable[...,
 
 
 def test_a_broker_that_ended_is_started_again(tmp_path: Path) -> None:
-    """The next case gets a broker that answers, at another address; the one before is lost, and nothing else."""
+    """The next case gets a broker that answers; the one before is lost, and nothing else."""
     program = tmp_path / "broker.py"
     program.write_text(
         "import os, sys\nfrom pathlib import Path\nfrom fixtures.clients.mock_broker import main\n"
@@ -90,10 +90,12 @@ def test_a_broker_that_ended_is_started_again(tmp_path: Path) -> None:
     ) as pool:
         first = pool.lease(spec)
         assert pool.lease(spec) is first
-        os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), signal.SIGKILL)
+        killed = int((tmp_path / "pid").read_text(encoding="ascii"))
+        os.kill(killed, signal.SIGKILL)
         second = pool.lease(spec)
         assert second is not first
-        assert second.witness_bootstrap != first.witness_bootstrap
+        # Its port is drawn by chance, and may be that of the one before.
+        assert int((tmp_path / "pid").read_text(encoding="ascii")) != killed
         assert second.view().alive == {1}
         assert "did not give its roles" in pool.replacements[0]
 
