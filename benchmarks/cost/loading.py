@@ -12,16 +12,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, islice
-from statistics import median
 
 from benchmarks.cost.cost_cluster import CostCluster
-from benchmarks.cost.rows import CostRow
+from benchmarks.cost.rows import CostRow, row_of_times
 from benchmarks.measuring.errors import WorthlessRateError
-from benchmarks.measuring.ratio import Ratio, Unit
 from chaos.cluster import BrokerId
 from chaos.operations.placement import elect, reassign
 from fixtures.clusters.observing.coordinators import TRANSACTIONS_TOPIC, partition_of, unused_key
-from reports.loading.availability import latency_of
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.router import check
@@ -60,17 +57,7 @@ def measure(cluster: CostCluster, rounds: int, say: Callable[[str], None]) -> tu
 def row(ids: int, turns: list[dict[str, list[float]]]) -> CostRow:
     """The milliseconds of both partitions in each turn as a row."""
     name = f"{ids:,} transactional ids".replace(",", " ")
-    return CostRow(
-        name=name,
-        at=ids,
-        ratio=Ratio(
-            subject=f"coordinator taken over, {name}",
-            against="without",
-            unit=Unit.MILLISECONDS,
-            pairs=tuple((median(each["with ids"]), median(each["without"])) for each in turns),
-        ),
-        latencies={kind: latency_of([ms for each in turns for ms in each[kind]]) for kind in KINDS},
-    )
+    return row_of_times(name, ids, turns, subject="coordinator taken over")
 
 
 def _make(cluster: CostCluster, names: list[str]) -> None:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from statistics import median
 
 from benchmarks.cost.cost_cluster import CostCluster
-from benchmarks.cost.rows import CostRow
-from benchmarks.measuring.ratio import Ratio, Unit
-from reports.loading.availability import latency_of
+from benchmarks.cost.rows import CostRow, row_of_times
 from wire.router import check
 from wire.values import CoordinatorType
 
@@ -45,17 +42,7 @@ def measure(cluster: CostCluster, rounds: int, say: Callable[[str], None]) -> tu
 def row(pending: int, turns: list[dict[str, list[float]]]) -> CostRow:
     """The milliseconds of both kinds in each turn as a row."""
     name = f"{pending:,} pending transactions".replace(",", " ")
-    return CostRow(
-        name=name,
-        at=pending,
-        ratio=Ratio(
-            subject=f"OffsetFetch with require_stable, {name}",
-            against="without",
-            unit=Unit.MILLISECONDS,
-            pairs=tuple((median(each["with"]), median(each["without"])) for each in turns),
-        ),
-        latencies={kind: latency_of([ms for each in turns for ms in each[kind]]) for kind in KINDS},
-    )
+    return row_of_times(name, pending, turns, subject="OffsetFetch with require_stable")
 
 
 def _open(cluster: CostCluster, number: int) -> None:

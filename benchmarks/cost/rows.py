@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import median
 from typing import Any
 
 import msgspec
 
-from benchmarks.measuring.ratio import Ratio
+from benchmarks.measuring.ratio import Ratio, Unit
+from reports.loading.availability import latency_of
 from reports.model.timeline import Latency
 
 
@@ -25,6 +27,22 @@ class CostRow:
     ratio: Ratio
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     counts: Mapping[str, float] = field(default_factory=dict)
+
+
+def row_of_times(name: str, at: float, turns: Sequence[Mapping[str, Sequence[float]]], *, subject: str) -> CostRow:
+    """A row of milliseconds: the ratio of the medians of each turn, of the first kind to the second one, by their names."""
+    with_it, without = turns[0]
+    return CostRow(
+        name=name,
+        at=at,
+        ratio=Ratio(
+            subject=f"{subject}, {name}",
+            against=without,
+            unit=Unit.MILLISECONDS,
+            pairs=tuple((median(each[with_it]), median(each[without])) for each in turns),
+        ),
+        latencies={kind: latency_of([ms for each in turns for ms in each[kind]]) for kind in (with_it, without)},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,9 +46,13 @@ def _asked(pid: int) -> str:
             await_until(place.is_socket, f"JVM {pid} to take commands", timeout_s=ANSWERS_WITHIN_S)
         finally:
             request.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(ANSWERS_WITHIN_S)
-        line.connect(str(place))
-        line.sendall(_HISTOGRAM)
-        parts = list(iter(lambda: line.recv(65_536), b""))
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(ANSWERS_WITHIN_S)
+            line.connect(str(place))
+            line.sendall(_HISTOGRAM)
+            parts = list(iter(lambda: line.recv(65_536), b""))
+    finally:
+        # A JVM that is killed leaves it behind. The next request makes the JVM open it again.
+        place.unlink(missing_ok=True)
     return b"".join(parts).decode("utf-8", errors="replace")

@@ -88,8 +88,9 @@ def _measure(options: WatchingOptions, bench: Bench) -> BenchmarkResult:
     finally:
         cluster.close()
     output = (bench.directory / "watch.log").read_text(encoding="utf-8")
-    atomic_write(FILE.with_suffix(".svg"), svg(seen.plot().draw(), "Memory and disk of watch"))
     complete = options.minutes >= MINUTES
+    if complete:
+        atomic_write(FILE.with_suffix(".svg"), svg(seen.plot().draw(), "Memory and disk of watch"))
     return BenchmarkResult(tables=(table(seen, output),), page=page(seen, output, machine) if complete else None)
 
 
@@ -107,7 +108,10 @@ def _watching(cluster: LocalCluster, options: WatchingOptions, place: Path) -> I
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-            process.wait(REPORT_WITHIN_S)
+            try:
+                process.wait(REPORT_WITHIN_S)
+            finally:
+                process.kill()
 
 
 def _watched(process: subprocess.Popen[bytes], cluster: LocalCluster, options: WatchingOptions, bench: Bench) -> Seen:

@@ -23,7 +23,7 @@ from verification.vocabulary.history import FaultRecord
 
 #: As often as the sampler looks: twice a second dates a change well enough.
 EVERY_S = 0.5
-#: A look is four requests with a deadline of 3 s each, and one of 1 s to each broker.
+#: A look is three requests with a deadline of 3 s each, and one of 1 s to each broker.
 _LAST_LOOK_WITHIN_S = 20.0
 
 

@@ -102,11 +102,8 @@ class GivenScenarioRun(ScenarioRun):
                 if len(alive) < self.scenario.replication:
                     return False
                 super(GivenScenarioRun, self).create_topics()
-            except ObservationError as error:
-                seen = str(error)
-                return False
-            except BrokerError as error:
-                if error.error != ErrorCode.INVALID_REPLICATION_FACTOR:
+            except (ObservationError, BrokerError) as error:
+                if isinstance(error, BrokerError) and error.error != ErrorCode.INVALID_REPLICATION_FACTOR:
                     raise
                 seen = str(error)
                 return False
