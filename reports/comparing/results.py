@@ -152,6 +152,7 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "seed": scenario.seed,
         "client": scenario.client,
         "protocol": scenario.protocol,
+        "workload": scenario.workload,
         "schedule": list(scenario.schedule),
         "requirements": [
             {"id": each.id, "verdict": each.verdict.name, "reason": each.reason} for each in scenario.requirements

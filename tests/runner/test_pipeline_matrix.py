@@ -21,8 +21,11 @@ def row(scenario: str, verdict: str = "PASS", *, convicted: bool | None = None, 
         "known_bugs": [],
         "seconds": 40.0,
         "scenario": scenario,
+        "pipeline": f"copier-{scenario}",
         "claim": f"Claim of {scenario}.",
-        "faults": ["KillInstance", "CrashBroker"],
+        "inputs": 900,
+        "outputs": 912,
+        "faults": ["KillInstance", "CrashBroker", "KillInstance"],
         "gap_s": 4.25 if verdict == "PASS" else None,
         "found": {name.replace("_", "-"): count for name, count in found.items()},
     }
@@ -80,8 +83,11 @@ def test_a_right_way_must_pass_and_a_mistake_be_detected(
 def test_the_page_has_a_column_for_each_run_and_counts_what_was_found() -> None:
     """A pipeline that a run did not have is not run there, and is no pass."""
     page = render([line(GOOD, BAD), line(GOOD, run=MATRIX[3])])
-    assert "| Claim of mistake. | KillInstance, CrashBroker | detected: 12 duplicate | not run |" in page
-    assert "| Claim of right. | KillInstance, CrashBroker | PASS; 4.2 s | PASS; 4.2 s |" in page
+    begun = "Claim of {0}. | 2 KillInstance, 1 CrashBroker |"
+    mistake = f"| copier-mistake | {begun.format('mistake')} detected: 12 duplicate; 900 in, 912 out | not run |"
+    right = f"| copier-right | {begun.format('right')}{' PASS; 900 in, 912 out; 4.2 s |' * 2}"
+    assert mistake in page
+    assert right in page
     assert f"2 of {len(MATRIX)} runs were made." in page
 
 

@@ -8,7 +8,7 @@ Free of pyspark.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +42,9 @@ class CaptureReader(Protocol):
     def count(self, name: str) -> int:
         """How many rows a folder has, from its files' own footers."""
 
+    def topic_rows(self, name: str) -> dict[int, int]:
+        """How many rows a folder has of each topic, by its index; a topic without rows is left out."""
+
     def last_offsets(self, name: str) -> dict[Place, int]:
         """The last offset of each partition that a folder holds."""
 
@@ -74,6 +77,15 @@ class LocalCaptureReader:
         import pyarrow.dataset as ds
 
         return int(ds.dataset(self._folder(name), format="parquet").count_rows())
+
+    def topic_rows(self, name: str) -> dict[int, int]:
+        """Read batch by batch, so that memory does not grow with the folder."""
+        import pyarrow.dataset as ds
+
+        rows: Counter[int] = Counter()
+        for batch in ds.dataset(self._folder(name), format="parquet").to_batches(columns=["topic_index"]):
+            rows.update({each["values"]: each["counts"] for each in batch["topic_index"].value_counts().to_pylist()})
+        return rows
 
     def last_offsets(self, name: str) -> dict[Place, int]:
         """Read batch by batch, so that memory does not grow with the folder."""

@@ -18,6 +18,7 @@ from verification.judge.decision import VerdictInputs, decide
 from verification.judge.witness import witness
 from verification.known_bugs.signatures.recognise import recognise
 from verification.spark.errors import in_a_line
+from verification.vocabulary.experiment import TopicRole
 from verification.vocabulary.verdict import Finding, ScenarioVerdict
 from verification.vocabulary.violations import Attributed
 
@@ -64,16 +65,25 @@ def _findings(
 
 
 def _counts(evidence: RunEvidence) -> tuple[tuple[str, int], ...]:
-    """The amounts of evidence, from the footers of the files."""
+    """The amounts of evidence, from the footers of the files; those of a pipeline also by the role of the topic."""
     from verification.vocabulary.history import Operation
 
     counted = [("operations", len(evidence.history.of(Operation)))]
     counted += [
         (name, evidence.capture_reader.count(name)) for name in CAPTURES if evidence.capture_reader.present(name)
     ]
+    if evidence.experiment.pipeline is not None and evidence.capture_reader.present("committed"):
+        counted += _committed_by_role(evidence)
     if evidence.transaction_log is not None:
         counted.append(("transaction log", len(evidence.transaction_log.entries)))
     return tuple(counted)
+
+
+def _committed_by_role(evidence: RunEvidence) -> list[tuple[str, int]]:
+    """The committed inputs and outputs of a pipeline; a row of its database is an output."""
+    rows, topics = evidence.capture_reader.topic_rows("committed"), enumerate(evidence.experiment.topics)
+    inputs = sum(rows.get(index, 0) for index, topic in topics if topic.role is TopicRole.INPUT)
+    return [("committed inputs", inputs), ("committed outputs", sum(rows.values()) - inputs)]
 
 
 def conclude(

@@ -226,6 +226,10 @@ class RemoteCaptures:
         """From the footers."""
         return sum(footer.rows for footer in self._footers_of(name).values())
 
+    def topic_rows(self, name: str) -> dict[int, int]:
+        """One job."""
+        return {row["topic_index"]: row["count"] for row in _rows_of(self._read(name).groupBy("topic_index").count())}
+
     def last_offsets(self, name: str) -> dict[Place, int]:
         """One job."""
         from pyspark.sql import functions as F  # noqa: N812

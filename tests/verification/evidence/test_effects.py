@@ -95,6 +95,9 @@ def test_spark_finds_what_is_wrong_with_rows(spark: SparkSession, tmp_path: Path
     )
     passed, failed = judge(spark, [good, bad])
     assert not passed.findings
+    # Six inputs, with a record in a topic and a row each; the aborted input is not committed.
+    assert [dict(each.counts)["committed inputs"] for each in (passed, failed)] == [6, 6]
+    assert [dict(each.counts)["committed outputs"] for each in (passed, failed)] == [12, 15]
     assert {each.anomaly: each.count for each in failed.findings} == Counter(anomaly for anomaly, *_ in expected)
     (doubled,) = [each for each in failed.findings if each.anomaly == Anomaly.DUPLICATE]
     assert doubled.examples[0].topic == TOPICS[ALSO].name
