@@ -20,6 +20,7 @@ from runner.config import PIPELINES, RunConfig, Runtime
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
+from runner.given.passed_windows import PassedWindows
 from runner.lanes import Lanes, Queue
 from runner.resources import JUDGED_WITHIN_S, RunResources
 from runner.run_record_writer import RunRecordWriter
@@ -37,6 +38,7 @@ from runner.scenarios.planning import (
     variants,
 )
 from runner.scenarios.scenario import Scenario
+from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class ScenarioExperiments(Experiments):
         self._lanes: Lanes[Scenario, Judgement] | None = None
         self._counting = threading.Lock()
         self._left = 0
+        self._passed = PassedWindows()
 
     # -- planning ----------------------------------------------------------------------------------------------
 
@@ -164,6 +167,8 @@ class ScenarioExperiments(Experiments):
         verdict = self._verdict(key)
         if verdict is None:
             return Verdict.ERROR
+        if self.config.given is not None and self.config.given.windows and verdict.verdict is Verdict.PASS:
+            self._passed.add(RunDirectory(self.config.directory / "runs" / key))
         word = ("DETECTED" if verdict.convicted else "MISSED") if verdict.control else verdict.verdict.name
         self.record.console.say(f"{word:13} {key}  {self.record.ended[key].seconds:.0f} s  {verdict.reason}")
         return verdict.verdict
