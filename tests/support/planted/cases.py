@@ -86,6 +86,7 @@ CASES: dict[str, Case] = {
         standstills.stalled_after_a_start,
         standstills.stalled_without_inputs,
         standstills.stalled_until_late,
+        standstills.stalled_by_aborts,
         silences.silent,
         silences.spoken,
         silences.silent_for_a_moment,

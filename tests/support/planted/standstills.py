@@ -9,11 +9,13 @@ from tests.support.planted.copies import COPIED, IN, OUT
 from tests.support.planted.histories import Plant, Planted
 from verification.evidence.stalls.standstills import BOUND_S
 from verification.vocabulary.anomalies import Anomaly
-from verification.vocabulary.history import Phase, ProcessRecord, Sample
+from verification.vocabulary.history import Intent, Phase, ProcessRecord, Sample
 
 S = 1_000_000_000
 #: A client writes one input every ten seconds, four of them before the bound.
 EVERY_S, BEFORE, SINCE = 10, 4, int(BOUND_S) // 10
+#: The start of a transactional client is one operation more before the bound.
+STARTED = BEFORE / (BEFORE + 1)
 
 
 def row_of(run: str = "planted", **over: Any) -> dict[str, Any]:
@@ -32,16 +34,25 @@ def row_of(run: str = "planted", **over: Any) -> dict[str, Any]:
     }
 
 
-def _standing(run: str, *, started_s: int = 0, goes_on: bool = True) -> Planted:
-    """An instance that is started at a time, and inputs; without `goes_on` none in the bound."""
+def _standing(run: str, *, started_s: int = 0, goes_on: bool = True, decision: str = "") -> Planted:
+    """An instance that is started at a time, and inputs; without `goes_on` none in the bound.
+
+    With a decision the output of the first input is written within the bound, in a transaction that ends so; if it ends in
+    an abort, again and again.
+    """
     planted = Planted(run=run, topics=(COPIED[IN], COPIED[OUT]), fan_out=1, pipeline=0, order_claimed=False)
     began_ns = planted.now
     instance, feeder = planted.client(), planted.client()
+    copier = planted.client("copier") if decision else None
     for number in range(BEFORE + SINCE):
         planted.now = began_ns + number * EVERY_S * S
         if goes_on or number < BEFORE:
             planted.plain(feeder, ((IN, 0),))
             planted.entries.append(_sample(planted, IN, len(planted.log[IN, 0])))
+        if copier is not None and decision and number > BEFORE:
+            planted.transaction(copier, ((OUT, 0),), intent=Intent(decision), decision=decision, sources=[(0, 0)])
+            planted.entries.append(_sample(planted, OUT, len(planted.log[OUT, 0])))
+            decision = decision if decision == Intent.ABORT else ""
     planted.now = ended_ns = began_ns + (BEFORE + SINCE) * EVERY_S * S
     planted.entries += [
         Phase(name="stop", began_ns=ended_ns, ended_ns=ended_ns),
@@ -101,7 +112,17 @@ def stalled_without_inputs(run: str) -> tuple[Plant, set[Found]]:
 
 def stalled_until_late(run: str) -> tuple[Plant, set[Found]]:
     """Some output was committed within the bound."""
-    planted = _standing(run)
-    planted.now -= S
-    planted.entries.append(_sample(planted, OUT, 1))
-    return _done(planted, moved=1), set()
+    plant = _done(
+        _standing(run, decision=Intent.COMMIT),
+        moved=1,
+        waiting=BEFORE - 1,
+        offset=1,
+        pace=(SINCE + 1) / SINCE * STARTED,
+    )
+    plant.rows["group_offsets"].append({"run": run, "topic_index": IN, "partition": 0, "offset": 1})
+    return plant, set()
+
+
+def stalled_by_aborts(run: str) -> tuple[Plant, set[Found]]:
+    """Within the bound an output was written again and again, and each was aborted."""
+    return _done(_standing(run, decision=Intent.ABORT), pace=(2 * SINCE - 1) / SINCE * STARTED), stalled(run)[1]
