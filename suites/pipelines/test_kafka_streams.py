@@ -85,6 +85,22 @@ def test_streams_exactly_once(run: RunScenario) -> None:
 
 
 @nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_streams_4_2_exactly_once(run: RunScenario) -> None:
+    """Kafka Streams 4.2.1 with exactly_once_v2 copies each input exactly once, however often an instance is killed."""
+    workload = order_copy("exactly_once_v2", commit_ms=200, version="4.2.1")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_streams_3_9_exactly_once(run: RunScenario) -> None:
+    """Kafka Streams 3.9.2 with exactly_once_v2 copies each input exactly once, however often an instance is killed."""
+    workload = order_copy("exactly_once_v2", commit_ms=200, version="3.9.2")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@nightly
 @requirement("GRP-03", "GRP-19", "COORD-04")
 def test_streams_while_brokers_crash(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 copies each input exactly once while brokers crash."""
