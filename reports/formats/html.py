@@ -99,7 +99,7 @@ _COUNTED_AS = {
     "log": "records and markers in the log",
     "uncommitted": "received by read_uncommitted",
     "committed": "received by read_committed",
-    "committed inputs": "of these inputs of the pipeline",
+    "committed inputs": "of these, inputs of the pipeline",
     "committed outputs": "and its outputs",
     "transaction log": "entries of the transaction log",
 }
