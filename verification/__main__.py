@@ -31,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from verification.command_line import Parser, end_with
+from verification.command_line import Parser, end_with, interruptions_held
 from verification.evidence.run_directory import RunDirectory, case_directories, scenario_directories
 from verification.evidence.run_rule import is_strict
 from verification.known_bugs.catalogue import load as load_known_bugs
@@ -154,12 +154,13 @@ def _session(options: dict[str, str], meanwhile: Callable[[], None] = lambda: No
 
 def _read(directories: Sequence[RunDirectory]) -> dict[Path, RunEvidence]:
     """The evidence on this machine that can be judged; unfit evidence is reported when its turn comes."""
-    from verification.evidence.run_evidence import read_run
-
     found = {}
     for directory in directories:
         if not directory.source:
-            with suppress(UnfitEvidenceError):
+            # Reading imports modules, and so does the thread that starts Spark.
+            with interruptions_held(), suppress(UnfitEvidenceError):
+                from verification.evidence.run_evidence import read_run
+
                 found[directory.root] = read_run(directory)
     return found
 
