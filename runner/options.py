@@ -11,7 +11,6 @@ import pytest
 
 from fixtures.clients.own_driver import own_client
 from fixtures.clients.registry import CLIENTS, client_kind
-from fixtures.clusters.given.connection import TRANSLATED
 from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, default_release, parse_release
 from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
@@ -120,7 +119,13 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         client = _client(options, only)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
-    _refuse_contradictions(options, only, client=client, translated=given is not None and given.file is not None)
+    _refuse_contradictions(options, only)
+    if (
+        given is not None
+        and "ssl.key.password" in given.connection.properties
+        and client.startswith(("franz-go", "sarama"))
+    ):
+        raise pytest.UsageError(f"{client} takes a key without a password only: ssl.key.password is for other clients")
     try:
         compared = _baseline(options.baseline)
     except UnfitBaselineError as error:
@@ -160,12 +165,10 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     )
 
 
-def _refuse_contradictions(options: argparse.Namespace, only: Only | None, *, client: str, translated: bool) -> None:
-    """Raise pytest.UsageError for options that do not go together; `translated`: clients get settings of the user."""
+def _refuse_contradictions(options: argparse.Namespace, only: Only | None) -> None:
+    """Raise pytest.UsageError for options that do not go together."""
     if (options.manifest or options.pipeline) and only is not Only.PIPELINES:
         raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
-    if translated and client not in TRANSLATED:
-        raise pytest.UsageError(f"--client-properties is for {' and '.join(TRANSLATED)} so far, and not for {client}")
     if options.retain < 1:
         raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
 

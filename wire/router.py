@@ -19,7 +19,7 @@ from uuid import UUID
 from wire.codes import RETRIABLE, ErrorCode
 from wire.connection import Authentication, Connection
 from wire.deadline import Deadline
-from wire.errors import BrokerError, DeadlineError, DisconnectedError
+from wire.errors import BrokerError, DeadlineError, DisconnectedError, VersionError
 from wire.messages import Definitions
 from wire.pool import Pool
 from wire.primitives import Raw
@@ -125,6 +125,14 @@ class Router:
         except DeadlineError as error:
             self.pool.drop(connection, str(error))
             raise
+
+    def offers(self, api: str) -> bool:
+        """Whether a broker (any) offers the API in a version that is known here."""
+        try:
+            self.connection().version_for(api)
+        except VersionError:
+            return False
+        return True
 
     def until(
         self,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from chaos.cluster import BrokerId
 from fixtures.clusters.locks.releases import Release, ReleaseFiles, clients_jar
 from fixtures.errors import EnvironmentProblemError, UsageError
+from fixtures.recording.quiescence import QUESTIONS
 from runner.given.cluster_watcher import by_release
 from runner.given.options import GivenOptions
 from runner.given.quotas import quotas
@@ -39,15 +40,10 @@ if TYPE_CHECKING:
 BROKERS_MIN = 3
 #: A cluster on the other side of the world answers in a second. A firewall that drops everything never does.
 _ANSWERS_WITHIN_S = 10.0
-#: Transactions, and the two questions about coordinators and producers that the evidence is made of (KIP-98, KIP-664).
-NEEDED = (
-    "InitProducerId",
-    "AddPartitionsToTxn",
-    "EndTxn",
-    "TxnOffsetCommit",
-    "DescribeTransactions",
-    "DescribeProducers",
-)
+#: Transactions (KIP-98).
+NEEDED = ("InitProducerId", "AddPartitionsToTxn", "EndTxn", "TxnOffsetCommit")
+#: Their versions say which protocol of transactions clients can speak: EndTxn from v5 on is the second one (KIP-890).
+SHOWN = ("Produce", "Fetch", *NEEDED)
 
 
 class ClusterRefusedError(EnvironmentProblemError):
@@ -98,7 +94,9 @@ def _look(
         _say_releases(release_lines(stated), named, say)
         features = ", ".join(f"{name} {level}" for name, level in sorted(client.features().finalized.items()))
         say(f"cluster: {features or 'no finalized features are known'}")
-        absent = [api for api in NEEDED if not _offers(client, api)]
+        for api in (each for each in QUESTIONS if not client.offers(each)):
+            say(f"warning: the cluster does not offer {api}, so its answer is missing in the evidence: the log decides")
+        absent = [api for api in NEEDED if not client.offers(api)]
         if absent and only_requests:
             say(f"cluster: it does not offer {', '.join(absent)}")
         elif absent:
@@ -108,7 +106,10 @@ def _look(
                 f"The cluster at {given.connection.bootstrap} has {len(metadata.brokers)} of the {BROKERS_MIN} brokers that"
                 " a scenario needs: its topics have three replicas."
             )
-        _require_rights(client, given)
+        versions = (f"{api} v{client.connection().version_for(api)}" for api in SHOWN if client.offers(api))
+        say(f"cluster: it speaks {', '.join(versions)}")
+        _require_rights(client, given, replicated=not only_requests)
+        say(f"cluster: {given.connection.principal} may {', '.join(right.what for right in rights(given.prefix))}")
         for line in quotas(client, given.connection.principal.removeprefix("User:")):
             say(f"cluster: {line}")
 
@@ -159,17 +160,17 @@ def _reach_broker(client: Client, broker: int, at: str) -> Features:
         ) from error
 
 
-def _offers(client: Client, api: str) -> bool:
+def _require_rights(client: Client, given: GivenOptions, *, replicated: bool) -> None:
+    """Raise ClusterRefusedError with the commands that grant the permissions that are missing.
+
+    Raises UnfitClusterError where topics have to be `replicated`, and the cluster refuses such a topic.
+    """
     try:
-        client.connection().version_for(api)
-    except WireError:
-        return False
-    return True
-
-
-def _require_rights(client: Client, given: GivenOptions) -> None:
-    """Raise ClusterRefusedError with the commands that grant the permissions that are missing."""
-    missing = [right for right in rights(given.prefix) if _is_missing(client, right)]
+        missing = [right for right in rights(given.prefix) if _is_missing(client, right, strictly=replicated)]
+    except BrokerError as error:
+        raise UnfitClusterError(
+            f"The cluster at {given.connection.bootstrap} refuses a topic with {BROKERS_MIN} replicas: {error}."
+        ) from error
     if missing:
         commands = "\n  ".join(_command(given, right) for right in missing)
         raise ClusterRefusedError(
@@ -178,10 +179,13 @@ def _require_rights(client: Client, given: GivenOptions) -> None:
         )
 
 
-def _is_missing(client: Client, right: Permission) -> bool:
+def _is_missing(client: Client, right: Permission, *, strictly: bool) -> bool:
+    """Raises BrokerError for another refusal than for a missing right, if `strictly`."""
     try:
         right.ask(client)
     except BrokerError as error:
+        if strictly and error.error not in NO_RIGHT:
+            raise
         return error.error in NO_RIGHT
     except VersionError:
         pass  # there are no rights on a request that is not offered

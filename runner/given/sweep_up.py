@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from fixtures.clusters.given.connection import read_connection
@@ -19,8 +20,13 @@ from runner.given.options import DEFAULT_PREFIX
 from verification.command_line import Parser, end_with
 from verification.vocabulary.verdict import ExitCode
 from wire.client import Client
+from wire.codes import ErrorCode
+from wire.deadline import Deadline
 from wire.errors import WireError
 from wire.messages import Definitions
+
+#: A killed member keeps its group until its session times out: 45 s by default, in our clients 6 s.
+FORGOTTEN_WITHIN_S = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,9 +59,20 @@ def swept(client: Client, prefix: str, *, remove: bool) -> list[str]:
     for each in found:
         print(each)  # noqa: T201 - the output of a command
     if remove:
-        client.delete_groups(groups)
         client.delete_topics(topics)
+        for name in groups:
+            client.until(
+                f"the members of group {name}, which were killed, to be forgotten",
+                partial(_delete_group, client, name),
+                Deadline.after(FORGOTTEN_WITHIN_S),
+                codes=frozenset({ErrorCode.NON_EMPTY_GROUP}),
+                harmless=False,
+            )
     return found
+
+
+def _delete_group(client: Client, name: str, deadline: Deadline) -> None:
+    client.delete_groups([name], deadline)
 
 
 def of_runs(names: Iterator[str], prefix: str) -> list[str]:

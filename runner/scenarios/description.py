@@ -62,8 +62,12 @@ def experiment_of(
     )
 
 
-def versions_of(*, spoken: Mapping[str, Mapping[str, str]], features: Mapping[str, int]) -> dict[str, str]:
+def versions_of(
+    *, spoken: Mapping[str, Mapping[str, str]], features: Mapping[str, int], not_offered: Iterable[str] = ()
+) -> dict[str, str]:
     """The versions of clients and cluster that only a run shows: library, transaction protocol, finalized features.
+
+    Also the questions about transactions that the brokers do not answer.
 
     `spoken` has the library and the protocols of each client; it is empty until clients run.
     """
@@ -74,6 +78,7 @@ def versions_of(*, spoken: Mapping[str, Mapping[str, str]], features: Mapping[st
     second = any("TV2" in said.get("transactions", "") for said in spoken.values())
     found |= {"transaction.version": "2" if second else ""}
     found |= {f"{FEATURE}{name}": str(level) for name, level in features.items()}
+    found |= {"not offered by the cluster": ", ".join(not_offered)}
     return {name: value for name, value in found.items() if value}
 
 

@@ -81,6 +81,7 @@ class ScenarioRun:
         self._quiescence: Quiescence | None = None
         self._log_reader: TransactionLogReader | None = None
         self._features: dict[str, int] = {}
+        self._not_offered: tuple[str, ...] = ()
         self._undrained = False
         self._entries: tuple[Entry, ...] = ()
         self._effects: Effects = {}
@@ -129,7 +130,7 @@ class ScenarioRun:
             connect=self.scenario.workload.position == "connect",
             access=self.access(),
         )
-        self._features = self._quiescence.features()
+        self._features, self._not_offered = self._quiescence.features(), self._quiescence.not_offered
         self.create_topics()
         self._log_reader = self._quiescence.transaction_log_reader()
         environment = self.lane.environment
@@ -402,7 +403,7 @@ class ScenarioRun:
             run=self.run,
             topics=(*self.topics(), *self.surroundings.tables),
             cluster=self.spec(),
-            versions=description.versions_of(spoken=spoken, features=self._features),
+            versions=description.versions_of(spoken=spoken, features=self._features, not_offered=self._not_offered),
         )
         return replace(described, fan_out=None) if self._undrained else described
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import ssl
 import sys
 import threading
@@ -14,7 +15,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from chaos.cluster import BrokerId
 from fixtures.clusters.health import await_healthy
@@ -22,12 +22,16 @@ from fixtures.clusters.local.cluster import LocalCluster, OtherRelease
 from fixtures.clusters.locks.releases import default_release, fetch_release, parse_release, supported_releases
 from fixtures.clusters.network.certificates import SelfSigned
 from fixtures.clusters.spec import ClusterSpec, SecuredListener
+from fixtures.recording.quiescence import QUESTIONS
 from runner.protocol.given_cases import NEEDS_THE_INSIDE
 from runner.upgrades.path import line_of
 from tests.support.cluster_client import PATIENCE_S, new_topic
+from tests.support.clusters.listing import everything
 from tests.support.clusters.owned import grant, kept_texts, login, secret, written
 from tests.support.real_cluster import RELEASE, launcher
+from tests.support.servers.frame_broker import frame_broker
 from tests.support.whole_commands import Command, Ended, python
+from tests.support.wire_definitions import definitions
 
 pytestmark = pytest.mark.cluster
 
@@ -45,8 +49,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         producer = Producer(plain | {"transactional.id": "billing-1"})
         producer.init_transactions()
         producer.begin_transaction()
-        producer.produce("billing", b"an invoice")
+        producer.produce("billing", b"an invoice", key=b"1", headers={"currency": b"CHF"})
         producer.commit_transaction()
+        producer.begin_transaction()
+        producer.produce("billing", b"a mistake")
+        producer.abort_transaction()
         consumer = Consumer(plain | {"group.id": "billing"})
         consumer.commit(offsets=[TopicPartition("billing", 0, 1)], asynchronous=False)
         consumer.close()
@@ -64,22 +71,6 @@ def properties(cluster: LocalCluster, file: Path, *, password: str = "", **chang
     """A file as for `kafka-topics.sh --command-config`."""
     given = login(cluster, password=password) | {name.replace("_", "."): value for name, value in changed.items()}
     return written(file, given)
-
-
-def everything(cluster: LocalCluster) -> dict[str, object]:
-    """All topics with their records, all groups with their offsets, and every transactional id but ours."""
-    plain = {"bootstrap.servers": cluster.witness_bootstrap}
-    admin = AdminClient(plain)
-    topics = sorted(each for each in admin.list_topics(timeout=PATIENCE_S).topics if not each.startswith("__"))
-    groups = sorted(each.group_id for each in admin.list_consumer_groups().result(PATIENCE_S).valid)
-    consumer = Consumer(plain | {"group.id": "billing", "enable.auto.commit": False})
-    offsets = [each.offset for each in consumer.committed([TopicPartition("billing", 0)], PATIENCE_S)]
-    consumer.assign([TopicPartition("billing", 0, 0)])
-    message = consumer.poll(PATIENCE_S)
-    ends = consumer.get_watermark_offsets(TopicPartition("billing", 0), PATIENCE_S)
-    consumer.close()
-    assert message is not None
-    return {"topics": topics, "groups": groups, "offsets": offsets, "value": message.value(), "ends": ends}
 
 
 @pytest.fixture
@@ -246,7 +237,8 @@ def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
     """SIGKILL leaves topics; `--list` names them, and `tox -e sweep-up` removes exactly them."""
     before = everything(granted)
     file = properties(granted, tmp_path / "client.properties")
-    running = command(*run_options(granted, file, tmp_path / "run", "-k", "without_faults"))
+    # A member of its group lives on for the broker, until its session is over.
+    running = command(*run_options(granted, file, tmp_path / "run", "-k", "copier_cut_from"))
     running.wait_for(
         lambda: re.search(r"│ [1-9]\d* ok,", running.output) is not None, "operations", within_s=RUN_WITHIN_S
     )
@@ -256,10 +248,12 @@ def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
     listed = command("runner.given.sweep_up", *where, "--list").end(within_s=RUN_WITHIN_S)
     assert listed.code == 0, listed.output
     assert "-billing-events" in listed.output
+    assert re.search(r"^group onceproof-\S+-copiers$", listed.output, re.MULTILINE), listed.output
     assert everything(granted) != before
     swept = command("runner.given.sweep_up", *where).end(within_s=RUN_WITHIN_S)
     assert swept.code == 0, swept.output
     assert everything(granted) == before
+    assert before["transactional ids"], "those of others are among them"
 
 
 @pytest.mark.parametrize(
@@ -314,6 +308,78 @@ def test_a_certificate_that_has_expired_is_named(
     ended = command("pytest", "suites", *where, "--run-dir", str(tmp_path / "run")).end(within_s=RUN_WITHIN_S)
     ended.refused(rf"{bootstrap}.*certificate has expired", code=5)
     assert not (tmp_path / "run").exists()
+
+
+def offered(*, without: tuple[str, ...] = ()) -> list[dict[str, int]]:
+    """Every version of every API that we can speak, but some."""
+    known = definitions()
+    spans = {known.api_key(api): known.versions(f"{api}Request") for api in known.apis() if api not in without}
+    return [{"ApiKey": key, "MinVersion": span[0], "MaxVersion": span[-1]} for key, span in spans.items() if span]
+
+
+def closed_port() -> int:
+    """Nothing listens there any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("advertised", "code", "sentence"),
+    [
+        (0, 4, "has 1 of the 3 brokers that a scenario needs"),
+        (1, 5, r"Broker 1 advertises 127\.0\.0\.1:\d+, which cannot be"),
+    ],
+    ids=["of one broker", "that advertises a closed port"],
+)
+def test_a_cluster_that_cannot_carry_a_run_is_refused_before_anything_is_created(
+    command: Callable[..., Command], tmp_path: Path, advertised: int, code: int, sentence: str
+) -> None:
+    """The broker was asked for versions and metadata, and for nothing else."""
+    with frame_broker() as broker:
+        broker.says = {
+            "ApiVersions": {"ApiKeys": offered()},
+            "Metadata": {
+                "Brokers": [{"NodeId": 1, "Host": "127.0.0.1", "Port": closed_port() if advertised else broker.at.port}]
+            },
+        }
+        where = ("--bootstrap", f"127.0.0.1:{broker.at.port}", "--kafka", RELEASE)
+        ended = command("pytest", "suites", *where, "--run-dir", str(tmp_path / "run")).end(within_s=RUN_WITHIN_S)
+        asked = {int.from_bytes(frame[4:6], "big") for frame in broker.frames}
+    ended.refused(sentence, code=code)
+    assert asked == {definitions().api_key("ApiVersions"), definitions().api_key("Metadata")}
+
+
+def test_a_broker_without_questions_about_transactions_is_fit_and_they_are_named(
+    command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """The log decides without their answers."""
+    with frame_broker() as broker:
+        at = {"Host": "127.0.0.1", "Port": broker.at.port}
+        broker.says = {
+            "ApiVersions": {"ApiKeys": offered(without=QUESTIONS)},
+            "Metadata": {"Brokers": [{"NodeId": each, **at} for each in (1, 2, 3)]},
+            "FindCoordinator": {"Coordinators": [{"NodeId": 1, **at}]},
+        }
+        where = ("--bootstrap", f"127.0.0.1:{broker.at.port}", "--kafka", RELEASE, "--dry-run")
+        ended = command("pytest", "suites", *where, "--run-dir", str(tmp_path / "run")).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    for each in QUESTIONS:
+        assert f"warning: the cluster does not offer {each}" in ended.output
+
+
+def test_a_cluster_that_refuses_replicas_is_unfit(command: Callable[..., Command], tmp_path: Path) -> None:
+    """The topic is only validated."""
+    with frame_broker() as broker:
+        at = {"Host": "127.0.0.1", "Port": broker.at.port}
+        refused = {"Name": "onceproof-preflight", "ErrorCode": 44, "ErrorMessage": "four replicas here"}
+        broker.says = {
+            "ApiVersions": {"ApiKeys": offered()},
+            "Metadata": {"Brokers": [{"NodeId": each, **at} for each in (1, 2, 3)]},
+            "CreateTopics": {"Topics": [refused]},
+        }
+        where = ("--bootstrap", f"127.0.0.1:{broker.at.port}", "--kafka", RELEASE, "--dry-run")
+        ended = command("pytest", "suites", *where, "--run-dir", str(tmp_path / "run")).end(within_s=RUN_WITHIN_S)
+    ended.refused(r"refuses a topic with 3 replicas: .*four replicas here", code=4)
 
 
 def test_missing_rights_are_named_with_the_commands_that_grant_them(
