@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
@@ -39,6 +40,8 @@ from wire.errors import BrokerError, WireError
 if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
 
+#: Answers to the removal of a topic or group that is not there.
+GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND)
 #: Faults that strike processes of the harness alone.
 OF_CLIENTS = (KillClient, PausedZombie, WatchOthers)
 #: Faults of the network between clients and brokers.
@@ -197,12 +200,15 @@ class GivenScenarioRun(ScenarioRun):
         if self._quiescence is None:
             return
         client = self._quiescence.client
-        for topic in self.topics():
-            with suppress(WireError):
-                client.delete_topics([topic.name])
+        ours = {f"topic {topic.name}": partial(client.delete_topics, [topic.name]) for topic in self.topics()}
         if group := self.scenario.workload.group(self.named):
-            with suppress(WireError):
-                client.delete_groups([group])
+            ours[f"group {group}"] = partial(client.delete_groups, [group])
+        for name, remove in ours.items():
+            try:
+                remove()
+            except WireError as error:
+                if not isinstance(error, BrokerError) or error.error not in GONE:
+                    self.lane.console.detail(f"{name} is left on your cluster, and tox -e sweep-up removes it: {error}")
 
     def close(self) -> None:
         """As any run; but a run that broke must not leave its topics on the cluster of the user."""

@@ -1,6 +1,7 @@
 """Each way into a secured cluster of three brokers that was started by other means, with ACLs on.
 
-In each a whole run has the smoke scenario and a protocol case, with each client; the secrets are nowhere in its files.
+In each a whole run has the smoke scenario and a protocol case, with each client; the secrets are nowhere in its files
+or in command lines.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def run(cluster: LocalCluster, given: dict[str, str], place: Path, *more: str) -
     (place / "started").mkdir()
     command = Command(place / "started", python("pytest", "suites", *where, "--run-dir", str(place / "run"), *more), {})
     try:
+        lines = command.command_lines(within_s=RUN_WITHIN_S)
+        assert not [each for each in lines if secret(cluster) in each]
         return command.end(within_s=RUN_WITHIN_S)
     finally:
         command.close()

@@ -97,6 +97,15 @@ class Command:
             assert time.monotonic() < deadline, f"{what} was not seen within {within_s:.0f} s:\n{self.output}"
             time.sleep(_LOOK_EVERY_S)
 
+    def command_lines(self, *, within_s: float) -> set[str]:
+        """Every command line that is seen until the command ends, looked at twice a second."""
+        seen: set[str] = set()
+        deadline = time.monotonic() + within_s
+        while self._process.poll() is None and time.monotonic() < deadline:
+            seen.update(self.processes().values())
+            time.sleep(0.5)
+        return seen
+
     def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
         """SIGINT to the process group, as Ctrl-C in a terminal; `timeout` sends SIGTERM to the group."""
         os.killpg(self._process.pid, number)

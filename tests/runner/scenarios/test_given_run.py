@@ -1,8 +1,10 @@
-"""Which scenarios can be run on a cluster of the user."""
+"""Which scenarios can be run on a cluster of the user, and what a run leaves there."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,8 +23,9 @@ from chaos.targets import LeaderOf
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import OrderFanOut, PipelineWorkload, WorkloadPlan
-from runner.scenarios.given_run import hindrance
+from runner.scenarios.given_run import GivenScenarioRun, hindrance
 from runner.scenarios.scenario import THREE_BROKERS, ClusterMaker, Scenario
+from wire.errors import BrokerError
 
 LEADER = LeaderOf("billing-events", 0)
 CRASH = BrokerCommands(commands={"crash": "x {broker}", "restart": "y {broker}"})
@@ -97,3 +100,35 @@ def test_brokers_with_other_settings_are_named() -> None:
 
     special = partial(THREE_BROKERS, broker_settings={"transaction.max.timeout.ms": "5000"})
     assert why(cluster=special) == "it needs brokers with transaction.max.timeout.ms=5000"
+
+
+class Refusing:
+    """A cluster where one topic is gone, another one may not be deleted, and a group has a member."""
+
+    def delete_topics(self, names: list[str]) -> None:
+        raise BrokerError(3 if names == ["ours-a"] else 29, "DeleteTopics")
+
+    def delete_groups(self, names: list[str]) -> None:
+        raise BrokerError(68, f"DeleteGroups of {names}")
+
+
+class Removing(GivenScenarioRun):
+    """A run on that cluster, without one."""
+
+    named = "ours"
+
+    def __init__(self, said: list[str]) -> None:
+        self._quiescence = SimpleNamespace(client=Refusing())  # type: ignore[assignment]
+        self.scenario = SimpleNamespace(workload=SimpleNamespace(group="{}-copiers".format))  # type: ignore[assignment]
+        self.lane = SimpleNamespace(console=SimpleNamespace(detail=said.append))  # type: ignore[assignment]
+
+    def topics(self) -> Any:
+        """Two."""
+        return [SimpleNamespace(name="ours-a"), SimpleNamespace(name="ours-b")]
+
+
+def test_names_that_a_run_leaves_behind_are_shown() -> None:
+    """A topic that is gone already was removed before."""
+    said: list[str] = []
+    Removing(said).clear()
+    assert [each.partition(" is left on your cluster")[0] for each in said] == ["topic ours-b", "group ours-copiers"]
