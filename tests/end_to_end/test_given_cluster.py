@@ -239,9 +239,7 @@ def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
     file = properties(granted, tmp_path / "client.properties")
     # A member of its group lives on for the broker, until its session is over.
     running = command(*run_options(granted, file, tmp_path / "run", "-k", "copier_cut_from"))
-    running.wait_for(
-        lambda: re.search(r"│ [1-9]\d* ok,", running.output) is not None, "operations", within_s=RUN_WITHIN_S
-    )
+    running.wait_for(lambda: "confirmed: zombie" in running.output, "the fault", within_s=RUN_WITHIN_S)
     running.close()
     assert granted.security is not None
     where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file))
