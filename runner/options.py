@@ -18,7 +18,7 @@ from fixtures.pipelines.manifest import load
 from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 from runner.config import DEFAULT_CLIENT, OUT, SEED_LIMIT, Only, Profile, RunConfig, Runtime
-from runner.given.options import add_given_options, given_options
+from runner.given.options import GivenOptions, add_given_options, given_options
 from runner.own_build import add_build_options, own_build, own_image
 from runner.upgrades.options import (
     UpgradeOptions,
@@ -119,13 +119,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         client = _client(options, only)
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
-    _refuse_contradictions(options, only)
-    if (
-        given is not None
-        and "ssl.key.password" in given.connection.properties
-        and client.startswith(("franz-go", "sarama"))
-    ):
-        raise pytest.UsageError(f"{client} takes a key without a password only: ssl.key.password is for other clients")
+    _refuse_contradictions(options, only, client=client, given=given)
     try:
         compared = _baseline(options.baseline)
     except UnfitBaselineError as error:
@@ -165,8 +159,14 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     )
 
 
-def _refuse_contradictions(options: argparse.Namespace, only: Only | None) -> None:
+def _refuse_contradictions(
+    options: argparse.Namespace, only: Only | None, *, client: str, given: GivenOptions | None
+) -> None:
     """Raise pytest.UsageError for options that do not go together."""
+    locked = given is not None and "ssl.key.password" in given.connection.properties
+    if locked and client.startswith(("franz-go", "sarama")):
+        # The standard library of Go does not decrypt such a key.
+        raise pytest.UsageError(f"{client} takes a key without a password only: ssl.key.password is for other clients")
     if (options.manifest or options.pipeline) and only is not Only.PIPELINES:
         raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
     if options.retain < 1:

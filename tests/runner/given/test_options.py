@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fixtures.clusters.given.connection import ClusterConnection
 from runner.given.options import DEFAULT_MB, DEFAULT_RECORDS_PER_S, GivenOptions, given_options
+from runner.options import _refuse_contradictions
 
 
 def options(**given: Any) -> SimpleNamespace:
@@ -66,3 +70,14 @@ def test_a_program_that_cannot_be_started_is_one_sentence(given: dict[str, Any],
     """Before anything is started."""
     with pytest.raises(pytest.UsageError, match=said):
         chosen(**({"scripted": True, "broker_command": "./broker {port}"} | given))
+
+
+@pytest.mark.parametrize(("client", "refused"), [("franz-go", True), ("sarama@1.61.1", True), ("aiokafka", False)])
+def test_clients_in_go_take_no_key_with_a_password(client: str, refused: bool) -> None:
+    """It is said before the run, and not by a driver that ends."""
+    locked = replace(
+        chosen(), connection=ClusterConnection(bootstrap="kafka:9092", properties={"ssl.key.password": "x"})
+    )
+    usual = SimpleNamespace(manifest=None, pipeline=None, retain=1)
+    with pytest.raises(pytest.UsageError, match=f"{client} takes a key without") if refused else nullcontext():
+        _refuse_contradictions(usual, None, client=client, given=locked)  # type: ignore[arg-type]
