@@ -195,8 +195,7 @@ def test_streams_revoked_tasks(run: RunScenario) -> None:
     run(
         cluster=PIPELINE_CLUSTER,
         workload=revoking("3.9.1"),
-        # One of four meets the moment, mostly.
-        schedule=KILLED_AFTER_REVOCATION[:4],
+        schedule=KILLED_AFTER_REVOCATION,
         # Nothing is ever committed for a partition without inputs.
         floors=tuple(each for each in PIPELINE_FLOORS if each.name != "caught_up"),
     )
