@@ -60,6 +60,19 @@ class Experiments(ABC):
     def conclude(self, item: pytest.Item) -> Verdict:
         """Record and print the verdict of an item that has ended. Raises the error of a mistake of ours."""
 
+    def end_early(self) -> bool:
+        """Bring what runs to its normal end, if that is possible; whether it is. Called by a signal handler."""
+        return False
+
+    def withdraw_rest(self) -> None:
+        """After an early end, let nothing begin any more."""
+        raise AssertionError("nothing of this kind ends early")
+
+    def withdrawn(self, item: pytest.Item) -> bool:
+        """Whether an item was not begun because of an early end: it has no verdict, and is no part of the run."""
+        del item
+        return False
+
     @abstractmethod
     def stop(self) -> None:
         """Let nothing begin any more, interrupt everything that runs, and wait until the rest has its verdict."""

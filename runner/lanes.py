@@ -157,6 +157,15 @@ class Lanes(Generic[Task, Outcome]):
                 performer.discard(task)
             self.outcomes[task.key].set_result(outcome)
 
+    def cancel_rest(self) -> None:
+        """Cancel the futures of tasks that no lane has begun; the others go on."""
+        with self._taking:
+            tasks = [task for queue in self._queues for task in queue.tasks]
+            for queue in self._queues:
+                queue.left.clear()
+        for task in tasks:
+            self.outcomes[task.key].cancel()
+
     def close(self) -> None:
         """End every lane and its cluster. Raises the first error of ending a cluster, or WaitTimeoutError."""
         self._stopping.set()

@@ -52,6 +52,7 @@ class RunPlugin:
         self._scenarios, self._cases = scenarios, cases
         self._outside: set[pytest.Item] = set()
         self._deselected = 0
+        self._ends_early = False
         self._ended: SimpleQueue[pytest.Item] = SimpleQueue()
         self._closing_lines: list[str] = []
         self._verdicts: list[Verdict] = []
@@ -158,8 +159,11 @@ class RunPlugin:
         try:
             for kind, own in self._by_kind(items):
                 kind.begin(own, environment, self._ended.put)
+            self._requests.end_early = self._scenarios.end_early
             while waiting:
                 self._raise_if_stopped()
+                if self._requests.ended_early and not self._ends_early:
+                    self._withdraw_rest()
                 if all(self._kind(item) is self._cases for item in waiting):
                     self._cases.spread()
                 with suppress(Empty):
@@ -167,6 +171,7 @@ class RunPlugin:
                     waiting.discard(item)
                     self._report(item)
         finally:
+            self._requests.end_early = None
             if waiting:
                 self._break_off()
 
@@ -174,6 +179,13 @@ class RunPlugin:
         """Raise KeyboardInterrupt when the user asked the run to stop: the first one may have been dropped."""
         if self._requests.count:
             raise KeyboardInterrupt
+
+    def _withdraw_rest(self) -> None:
+        """What is watched ends normally, and nothing else begins."""
+        self._ends_early = True
+        self.console.unfollow("run")
+        self.console.say("Ending: this window becomes the last one and is judged; Ctrl-C again breaks it off")
+        self._scenarios.withdraw_rest()
 
     def _break_off(self) -> None:
         """Interrupt everything that runs, and report the experiments that have ended by then."""
@@ -186,12 +198,14 @@ class RunPlugin:
                     self._report(self._ended.get_nowait())
 
     def _report(self, item: pytest.Item) -> None:
-        """Let pytest report the verdict.
+        """Let pytest report the verdict, if there is one.
 
         Its own protocol of a test also names the test in a variable of the environment, and removes that at the end. A lane
         that reads the environment meanwhile, as `requests` does for proxies, gets a KeyError: seen with containers.
         Nothing else of it is needed: an experiment has no fixtures, and what its test does is over.
         """
+        if self._kind(item).withdrawn(item):
+            return
         ended = pytest.CallInfo.from_call(
             lambda: item.ihook.pytest_pyfunc_call(pyfuncitem=item),
             when="call",

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class RunRecordWriter:
     """The record of one run, on disk after each change.
 
-    `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run. `last_words` are
-    printed after the report.
+    `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run. `withdrawn` are the
+    keys that the user left out by an early end. `last_words` are printed after the report.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class RunRecordWriter:
         self.config = config
         self.console = console
         self.narrowed_by = ""
+        self.withdrawn: set[str] = set()
         self.last_words: list[str] = []
         self.machine: dict[str, str] = {}
         self.environment: Environment | None = None
@@ -145,6 +146,10 @@ class RunRecordWriter:
                 self._log.close()
 
     def _finish(self, *, interrupted: bool) -> tuple[ExitCode, list[str]]:
+        # Only now, when no other thread reads them.
+        for key in self.withdrawn:
+            del self.planned[key]
+            self.ended.pop(key, None)
         if not self.planned:
             line = "Interrupted before anything was planned: nothing was started, there is no report."
             code = ExitCode.ENVIRONMENT if interrupted or self._problems else ExitCode.INCONCLUSIVE

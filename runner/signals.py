@@ -27,10 +27,15 @@ class StopRequests:
 
     The exception alone can get lost: a handler runs wherever the main thread is, and Python drops an exception inside
     of a finalizer. Without the count, such a run would go on and end as if it were complete.
+
+    `end_early` may bring what runs to its normal end, and says whether it does. Then the request interrupts nothing and is
+    not counted. It is asked once.
     """
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
+        self.end_early: Callable[[], bool] | None = None
+        self.ended_early = False
         self._terminated_at = -math.inf
 
     def note(self, number: int) -> bool:
@@ -39,6 +44,10 @@ class StopRequests:
             before, self._terminated_at = self._terminated_at, time.monotonic()
             if self._terminated_at - before < SAME_WITHIN_S:
                 return False
+        end_early, self.end_early = self.end_early, None
+        if end_early is not None and end_early():
+            self.ended_early = True
+            return False
         self.count += 1
         return True
 

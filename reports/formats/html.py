@@ -26,6 +26,7 @@ from reports.deciding.impact import impact, sentence
 from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import reasons
 from reports.deciding.upgrade_cost import upgrade_cost
+from reports.deciding.windows import windows
 from reports.formats import stage_cells
 from reports.formats.charts.colours import paint
 from reports.formats.charts.coordinators import chosen as coordinated
@@ -124,6 +125,7 @@ def render(report: Report, directory: Path) -> str:
         impact=impact(report),
         upgrade_cost=upgrade_cost(report),
         upgrades=[each for each in report.worst_first if each.upgrade is not None],
+        windows=windows(report),
         boxes=(advice := boxes(report)),
         advised=frozenset(each.id for each in advice),
         detailed=detailed(report),

@@ -17,6 +17,7 @@ from reports.deciding.impact import impact
 from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import reasons
 from reports.deciding.upgrade_cost import upgrade_cost
+from reports.deciding.windows import WatchedWindow, windows
 from reports.formats.upgrade_lines import upgrade_lines
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import ScriptCase
@@ -216,6 +217,14 @@ def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> 
         yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"
 
 
+def _windows(watched: Sequence[WatchedWindow], *, colour: bool) -> Iterator[str]:
+    """The decision on each window, its time, and the acts of others."""
+    for each in watched:
+        word = f"{DECISION_SIGN[each.decision]} {each.decision:<10}"
+        rest = f"{each.when:<25} {one_line(each.scenario.key)}  {'; '.join(map(one_line, each.seen))}".rstrip()
+        yield f"  {_paint(word, _DECISION_COLOUR[each.decision], colour=colour)} {rest}"
+
+
 def _cases(report: Report, *, colour: bool) -> Iterator[str]:
     """Cases that did not pass by name, the others as numbers."""
     counts = Counter(each.verdict for each in report.cases)
@@ -284,7 +293,10 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
             yield f"  {one_line(part.name) or 'not counted':<20} {part.decision or '–':<10} {one_line(part.directory)}{note}"
     yield from _change(report)
     yield from upgrade_lines(report)
-    if report.scenarios:
+    if watched := windows(report):
+        yield "windows"
+        yield from _windows(watched, colour=colour)
+    elif report.scenarios:
         yield "scenarios"
         yield from _rows(report.scenarios, colour=colour)
     if report.controls:

@@ -16,7 +16,7 @@ from fixtures.clusters.given.connection import ClusterConnection, read_connectio
 from fixtures.clusters.given.program import HOST, PORT, BrokerProgram
 from fixtures.workloads.write_budget import WriteBudget
 from runner.given.cluster_watcher import ClusterMemory
-from runner.given.window_relay import WindowRelay
+from runner.given.window_relay import WINDOW_MIN_S, WindowRelay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,6 @@ DEFAULT_RECORDS_PER_S = 2_000
 RECORDS_PER_S_MIN = 300
 #: A whole run writes about a tenth of it.
 DEFAULT_MB = 1_000
-#: A window must be longer than the time in which clients start.
-WINDOW_MIN_S = 10.0
 #: The characters of a topic's name. Names of runs follow, at most 60 characters of the 249 that a name may have.
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 

@@ -5,6 +5,7 @@ The judge works on the evidence of some scenarios while the next ones run.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
 from runner.given.passed_windows import PassedWindows
+from runner.given.window_relay import WindowNotBegunError
 from runner.lanes import Lanes, Queue
 from runner.resources import JUDGED_WITHIN_S, RunResources
 from runner.run_record_writer import RunRecordWriter
@@ -148,7 +150,7 @@ class ScenarioExperiments(Experiments):
 
     def _performed(self, item: pytest.Item, ended: Callable[[pytest.Item], None], outcome: Future[Judgement]) -> None:
         """Tell the plugin when the verdict is known. After the last scenario the judge waits for no other."""
-        if outcome.exception() is None:
+        if not outcome.cancelled() and outcome.exception() is None:
             outcome.result().add_done_callback(lambda _: ended(item))
         else:
             ended(item)
@@ -194,6 +196,25 @@ class ScenarioExperiments(Experiments):
 
     # -- ending ------------------------------------------------------------------------------------------------
 
+    def end_early(self) -> bool:
+        """Make the window that is watched the last one."""
+        return self.config.given is not None and self.config.given.relay.end_early()
+
+    def withdraw_rest(self) -> None:
+        """Let no further window begin; the run is as long as it became."""
+        assert self._lanes is not None, "windows were begun"
+        self._lanes.cancel_rest()
+
+    def withdrawn(self, item: pytest.Item) -> bool:
+        """Whether a window was not begun; its clients may have been, and what they wrote is of no use."""
+        key = self._key(item)
+        outcome = self._lanes.outcomes.get(key) if self._lanes is not None else None
+        if outcome is None or not (outcome.cancelled() or isinstance(outcome.exception(), WindowNotBegunError)):
+            return False
+        shutil.rmtree(self.config.directory / "runs" / key, ignore_errors=True)
+        self.record.withdrawn.add(key)
+        return True
+
     def stop(self) -> None:
         """Interrupt the lanes, and judge the evidence that is complete."""
         if self._lanes is None or self._resources is None:
@@ -203,7 +224,8 @@ class ScenarioExperiments(Experiments):
         except ENVIRONMENT_ERRORS as error:
             self.record.broken(f"closing down: {error}")
         self._resources.judge_now()
-        performed = [each for each in self._lanes.outcomes.values() if each.done() and each.exception() is None]
+        ended = [each for each in self._lanes.outcomes.values() if each.done() and not each.cancelled()]
+        performed = [each for each in ended if each.exception() is None]
         wait([each.result() for each in performed], timeout=JUDGED_WITHIN_S)
 
     def hurry(self) -> None:

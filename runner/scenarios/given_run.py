@@ -175,6 +175,13 @@ class GivenScenarioRun(ScenarioRun):
         if self._watches:
             self._options.relay.await_turn(self.run)
 
+    def hold(self, seconds: float) -> None:
+        """As any run; the user may end a watch early."""
+        if self._watches:
+            self._options.relay.hold(seconds)
+        else:
+            super().hold(seconds)
+
     def recover(self, *, timeout_s: float) -> None:
         """Wait until every broker is back and every replica of the run's topics is in sync.
 

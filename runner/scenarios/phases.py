@@ -148,7 +148,7 @@ def inject_faults(scenario_run: ScenarioRun) -> None:
         arena=scenario_run.arena,
         record=scenario_run.record_fault,
         tell=scenario_run.tell,
-        wait=time.sleep,
+        wait=scenario_run.hold,
         attempted=lambda: scenario_run.workload.progress().attempted,
         ended=lambda: scenario_run.workload.progress().ended,
         meets=scenario_run.floor("attempted_during"),

@@ -189,6 +189,10 @@ class ScenarioRun:
     def await_turn(self) -> None:
         """The clients work: wait until the schedule may begin, which is now."""
 
+    def hold(self, seconds: float) -> None:
+        """Let a fault last, or let time pass before it."""
+        time.sleep(seconds)
+
     def record_fault(self, step: FaultRecord) -> None:
         """Put one step of the schedule into the history."""
         self.recorder.record(step)

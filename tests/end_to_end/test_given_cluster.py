@@ -95,6 +95,12 @@ def run_options(cluster: LocalCluster, file: Path, run: Path, *more: str) -> tup
     return ("pytest", "suites", *where, "--kafka", RELEASE, "--only", "scenarios", "--seed", "1", *more)
 
 
+def watch_options(cluster: LocalCluster, file: Path, run: Path) -> tuple[str, ...]:
+    """A watch of two windows, of which a test sees the first."""
+    pytest_, suites, *rest = run_options(cluster, file, run)
+    return (pytest_, f"{suites}/watch", *rest[: rest.index("--only")], "--for", "2h", "--window", "1h")
+
+
 @pytest.mark.quiet
 def test_a_run_behind_tls_and_sasl_leaves_the_cluster_as_it_was(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
@@ -191,6 +197,43 @@ def test_a_rolling_upgrade_is_watched(older: LocalCluster, command: Callable[...
         assert f'"broker {broker} left the cluster"' in seen, ended.output
         assert f'"broker {broker} changed from Kafka {old} to Kafka {new}"' in seen, ended.output
     assert '"LeaderMoved"' in seen
+    ended.left_nothing()
+
+
+def test_ctrl_c_ends_a_watch_with_a_decision(
+    granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """The window that is watched becomes the last one; the cluster is as before."""
+    before, run = everything(granted), tmp_path / "run"
+    watching = command(*watch_options(granted, properties(granted, tmp_path / "client.properties"), run))
+    watching.wait_for(lambda: "others may act on the cluster" in watching.output, "a window", within_s=RUN_WITHIN_S)
+    watching.interrupt()
+    ended = watching.end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    assert (results["decision"], results["interrupted"]) == ("GO", False)
+    assert len(results["scenarios"]) == 1, "the other window was not begun"
+    assert everything(granted) == before
+    ended.left_nothing()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("watches", [False, True])
+def test_a_run_that_is_broken_off_leaves_the_cluster_as_it_was(
+    granted: LocalCluster, command: Callable[..., Command], tmp_path: Path, *, watches: bool
+) -> None:
+    """Ctrl-C in a fault; of a watch, which ends normally at the first one, twice."""
+    before, file, run = everything(granted), properties(granted, tmp_path / "client.properties"), tmp_path / "run"
+    options = watch_options(granted, file, run) if watches else run_options(granted, file, run, "-k", "copier_cut_from")
+    running = command(*options)
+    running.wait_for(lambda: "confirmed: " in running.output, "the fault", within_s=RUN_WITHIN_S)
+    if watches:
+        running.interrupt()
+        running.wait_for(lambda: "Ending: " in running.output, "the answer", within_s=RUN_WITHIN_S)
+    running.interrupt()
+    ended = running.end(within_s=RUN_WITHIN_S)
+    assert ended.code == 5, ended.output
+    assert everything(granted) == before
     ended.left_nothing()
 
 

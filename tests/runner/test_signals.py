@@ -98,3 +98,18 @@ def test_a_request_that_a_finalizer_swallows_is_known(monkeypatch: pytest.Monkey
     finally:
         signal.signal(signal.SIGINT, before)
     assert requests.count == 2
+
+
+@pytest.mark.parametrize("possible", [True, False])
+def test_the_first_request_may_end_a_run_early(*, possible: bool) -> None:
+    """Then it interrupts nothing; where that is not possible it is a request like any other."""
+    requests = StopRequests()
+    requests.end_early = lambda: possible
+    if possible:
+        requests(signal.SIGINT, None)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            requests(signal.SIGINT, None)
+    assert (requests.ended_early, requests.count) == (possible, int(not possible))
+    with pytest.raises(KeyboardInterrupt):
+        requests(signal.SIGINT, None)

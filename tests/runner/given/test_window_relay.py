@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from runner.given import window_relay
-from runner.given.window_relay import LATE_S, START_AHEAD_S, WindowRelay
+from runner.given.window_relay import LATE_S, START_AHEAD_S, WINDOW_MIN_S, WindowNotBegunError, WindowRelay
 
 WINDOW_S = 60.0
 #: Threads go on within milliseconds; only one that hangs needs longer.
@@ -92,3 +92,38 @@ def test_a_window_that_broke_holds_no_other_up(lanes: Lanes) -> None:
     relay.leave("b")
     relay.await_start("c")
     relay.await_turn("c")
+
+
+def test_an_early_end_makes_the_window_that_is_watched_the_last_one(lanes: Lanes) -> None:
+    """It lasts long enough for a verdict; the next one, whose clients may work, does not begin."""
+    relay, refused = lanes.relay, []
+
+    def begins(call: Callable[[str], None]) -> Callable[[str], None]:
+        def attempt(run: str) -> None:
+            try:
+                call(run)
+            except WindowNotBegunError:
+                refused.append(run)
+
+        return attempt
+
+    relay.await_start("a")
+    relay.await_turn("a")
+    lanes.now_s = WINDOW_MIN_S - 1
+    turn = lanes.calls(begins(relay.await_turn), "b")
+    start = lanes.calls(begins(relay.await_start), "c")
+    over = lanes.calls(lambda run: (relay.hold(WINDOW_S), relay.pass_on(run))[-1], "a")
+    assert relay.end_early()
+    assert turn.wait(WITHIN_S)
+    assert start.wait(WITHIN_S)
+    assert sorted(refused) == ["b", "c"]
+    assert waits(over), "a is too short"
+    lanes.now_s = WINDOW_MIN_S
+    assert over.wait(WITHIN_S)
+
+
+def test_before_the_first_window_nothing_ends_early(lanes: Lanes) -> None:
+    """Ctrl-C then is an interruption: there is nothing to judge."""
+    lanes.relay.await_start("a")
+    assert not lanes.relay.end_early()
+    lanes.relay.await_turn("a")
