@@ -88,9 +88,17 @@ class CaseResult:
 
 
 class CaseRunner(Performer[ProtocolCase, CaseResult]):
-    """Performs cases of one release; `close` ends its cluster."""
+    """Performs cases of one release; `close` ends its cluster. `say` gets what the user has to know."""
 
-    def __init__(self, environment: Environment, directory: Path, *, release: str, prefix: str = "") -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        directory: Path,
+        *,
+        release: str,
+        prefix: str = "",
+        say: Callable[[str], None] = LOG.warning,
+    ) -> None:
         self.environment = environment
         self.directory = directory
         self.release = release
@@ -98,6 +106,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self._definitions = load_definitions(*definition_jars(environment.files))
         self._defined = Definitions.load(clients_jar(environment.files))
         self._prefix = prefix
+        self._say = say
         self._runtime = environment.runtime
         self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
@@ -208,7 +217,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
                 inapplicable = str(reason)
             finally:
                 if given is not None:
-                    remove_traces(context, client)
+                    remove_traces(context, client, self._say)
             LOG.info("%s ended%s", case.key, f": {broke}" if broke else "")
             seconds = time.monotonic() - began - (0.0 if participant is None else participant.waited_s)
             return replace(self._performed(case, context, broke, seconds), inapplicable=inapplicable)

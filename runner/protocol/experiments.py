@@ -128,7 +128,13 @@ class ProtocolExperiments(Experiments):
         own = replace(
             without_commands(environment), clusters_directory=environment.clusters_directory / f"cases-{lane + 1}"
         )
-        return CaseRunner(own, self.config.directory, release=self.config.release.version, prefix=self.config.prefix)
+        return CaseRunner(
+            own,
+            self.config.directory,
+            release=self.config.release.version,
+            prefix=self.config.prefix,
+            say=self.record.console.detail,
+        )
 
     def conclude(self, item: pytest.Item) -> Verdict:
         """Record and print the verdict of a case. Raises the error of a mistake of ours."""

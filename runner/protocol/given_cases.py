@@ -8,9 +8,9 @@ the user are for scenarios.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from fixtures.clusters.given.cluster import GivenCluster, NotOursError
 from fixtures.clusters.given.runtime import GivenRuntime
 from fixtures.clusters.observing.coordinators import NoCoordinatorTopicError
 from runner.environment import Environment
+from runner.given.removal import remove
 from runner.protocol.toolkit.case import LEVEL_OF_NEW_CLUSTERS, Needs
 from verification.vocabulary.verdict import NOT_IMPLEMENTED
 from wire.client import Client
@@ -100,15 +101,24 @@ def reason_to_leave_out(error: Exception, cluster: GivenCluster) -> str:
     return ""
 
 
-def remove_traces(case: CaseContext, client: Client) -> None:
-    """Remove the topics and groups of a case; what cannot be removed is found by `tox -e sweep-up`."""
-    for topic in case.topics:
-        with suppress(WireError):
-            client.delete_topics([topic])
-    with suppress(WireError):
-        for broker in client.metadata([]).brokers:
-            listed = client.call("ListGroups", {"StatesFilter": [], "TypesFilter": []}, broker=broker)["Groups"]
-            for group in listed:
-                if group["GroupId"].startswith(f"{case.name}-"):
-                    with suppress(WireError):
-                        client.delete_groups([group["GroupId"]])
+def remove_traces(case: CaseContext, client: Client, say: Callable[[str], None]) -> None:
+    """Remove the topics and groups of a case; `say` gets a sentence for each that is left."""
+    remove({f"topic {topic}": partial(client.delete_topics, [topic]) for topic in case.topics}, say)
+    try:
+        groups = _groups(case, client)
+    except WireError as error:
+        say(
+            f"Groups that begin with {case.name}- may be left on your cluster, and tox -e sweep-up removes them: {error}"
+        )
+    else:
+        remove({f"group {group}": partial(client.delete_groups, [group]) for group in groups}, say)
+
+
+def _groups(case: CaseContext, client: Client) -> list[str]:
+    """The groups of a case, which any broker may coordinate. Raises WireError."""
+    listed = (
+        client.call("ListGroups", {"StatesFilter": [], "TypesFilter": []}, broker=broker)["Groups"]
+        for broker in client.metadata([]).brokers
+    )
+    names = (group["GroupId"] for groups in listed for group in groups)
+    return [name for name in names if name.startswith(f"{case.name}-")]

@@ -30,18 +30,17 @@ from fixtures.workloads import PipelineWorkload
 from fixtures.workloads.write_budget import WriteBudget
 from runner.given.cluster_watcher import ClusterLook, ClusterWatcher
 from runner.given.options import GivenOptions
+from runner.given.removal import remove
 from runner.given.window_relay import LATE_S
 from runner.scenarios.scenario_run import ScenarioRun
 from runner.upgrades.path import release_lines
 from verification.sources.access import Access
 from wire.codes import ErrorCode
-from wire.errors import BrokerError, WireError
+from wire.errors import BrokerError
 
 if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
 
-#: Answers to the removal of a topic or group that is not there.
-GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND)
 #: Faults that strike processes of the harness alone.
 OF_CLIENTS = (KillClient, PausedZombie, WatchOthers)
 #: Faults of the network between clients and brokers.
@@ -210,12 +209,7 @@ class GivenScenarioRun(ScenarioRun):
         ours = {f"topic {topic.name}": partial(client.delete_topics, [topic.name]) for topic in self.topics()}
         if group := self.scenario.workload.group(self.named):
             ours[f"group {group}"] = partial(client.delete_groups, [group])
-        for name, remove in ours.items():
-            try:
-                remove()
-            except WireError as error:
-                if not isinstance(error, BrokerError) or error.error not in GONE:
-                    self.lane.console.detail(f"{name} is left on your cluster, and tox -e sweep-up removes it: {error}")
+        remove(ours, self.lane.console.detail)
 
     def close(self) -> None:
         """As any run; but a run that broke must not leave its topics on the cluster of the user."""

@@ -1,0 +1,29 @@
+"""Names of a run are removed; those that are left are said."""
+
+from __future__ import annotations
+
+from runner.given.removal import remove
+from wire.codes import ErrorCode
+from wire.errors import BrokerError, DisconnectedError
+
+
+def test_names_that_are_left_are_said_and_the_others_are_removed() -> None:
+    """One that was never there is not left."""
+
+    def fails(error: Exception) -> None:
+        raise error
+
+    removed: list[str] = []
+    said: list[str] = []
+    gone = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "DeleteTopics")
+    remove(
+        {
+            "topic a": lambda: fails(gone),
+            "topic b": lambda: fails(DisconnectedError("the broker ended the connection")),
+            "group c": lambda: removed.append("c"),
+        },
+        said.append,
+    )
+    assert removed == ["c"]
+    (sentence,) = said
+    assert sentence.startswith("topic b is left on your cluster, and tox -e sweep-up removes it: ")
