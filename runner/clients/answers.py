@@ -15,30 +15,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chaos.frames import FrameLinks, Respond
-from chaos.frames.proxy.cluster_listeners import ClusterListeners
-from chaos.frames.proxy.frame_log import FrameLog
-from chaos.routes import Endpoint
+from chaos.frames import Respond
 from fixtures.clients.abilities import ask
 from fixtures.clients.answers.table import TriedAnswer, answers
 from fixtures.clients.answers.trial import Trial, perform
 from fixtures.clients.own_driver import own_client
 from fixtures.clients.registry import ClientKind, client_kind
-from fixtures.clusters.locks.releases import Release, clients_jar, default_release, fetch_release, parse_release
+from fixtures.clusters.locks.releases import Release, default_release, parse_release
 from fixtures.errors import OnceproofError
-from runner.clients.one_broker import bench_on, one_broker, say
+from runner.clients.one_broker import bench_on, one_broker, proxied, say
 from runner.config import OUT, ROOT
 from runner.resumable_matrix import markdown_table, stored_lines
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
 from verification.vocabulary.verdict import ExitCode
-from wire.messages import Definitions
 
 PROGRAM = "python -m runner.clients.answers"
 #: Both are kept in the repository, so that clients can be tried one at a time.
@@ -46,22 +41,6 @@ LINES = ROOT / "docs" / "generated" / "client-answers.jsonl"
 PAGE = ROOT / "docs" / "generated" / "client-answers.md"
 #: The words of the page for a trial without a treatment.
 NOT_ASKED, NO_END = "not sent", "no end"
-
-
-@contextmanager
-def _proxied(bootstrap: str, release: Release, log: Path) -> Iterator[tuple[str, FrameLinks]]:
-    """A frame proxy in front of the broker: its address, and its links."""
-    host, _, port = bootstrap.rpartition(":")
-    broker = Endpoint(host=host, port=int(port))
-    definitions = Definitions.load(clients_jar(fetch_release(release)))
-    with log.open("w", encoding="utf-8") as out:
-        listeners = ClusterListeners(
-            definitions, Endpoint(host="127.0.0.1", port=0), broker, FrameLog(out, every_frame=False)
-        )
-        with closing(listeners.links):
-            listeners.start()
-            at = listeners.open([broker])[broker]
-            yield f"{at.host}:{at.port}", listeners.links
 
 
 def try_client(
@@ -74,7 +53,7 @@ def try_client(
     trials: list[Trial] = []
     with (
         one_broker(release, directory) as cluster,
-        _proxied(cluster.witness_bootstrap, release, directory / "proxy.log") as (through, links),
+        proxied(cluster.witness_bootstrap, release, directory / "proxy.log") as (through, links),
     ):
         for answer in chosen:
             if answer.role not in abilities.roles:

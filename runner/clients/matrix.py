@@ -15,6 +15,7 @@ from typing import Any
 
 from fixtures.clients.registry import CLIENTS, client_kind
 from runner import checkout, matrix_run, requirement_table
+from runner.clients.bugs import shown_by
 from runner.config import ROOT
 from runner.matrix_run import MatrixRunError
 from runner.requirement_table import text_of
@@ -42,14 +43,16 @@ def perform(client: str) -> dict[str, Any]:
     if line["exit_code"] == ExitCode.ENVIRONMENT:
         raise MatrixRunError(f"{client} could not be tried; the output says why.")
     library = next((each["library"] for each in results["subject"]["clients"] if each["name"] == client), client)
-    scenarios = {each["scenario"]: _scenario(each) for each in results["scenarios"]}
+    scenarios = {each["scenario"]: _scenario(each, library) for each in results["scenarios"]}
     requirements = requirement_table.results_of(results)
     return {"name": client, "library": library, **line, "scenarios": scenarios, "requirements": requirements}
 
 
-def _scenario(result: dict[str, Any]) -> dict[str, Any]:
+def _scenario(result: dict[str, Any], library: str) -> dict[str, Any]:
     """The verdict of a scenario, the known bugs that explain it, and the reason of one that is no PASS."""
     bugs = sorted({finding["known_bug"] for finding in result["findings"] if finding.get("known_bug")})
+    if result["findings"] and not bugs:
+        bugs = shown_by(library, result["scenario"])
     why = {} if result["verdict"] == Verdict.PASS.name else {"reason": result["reason"]}
     return {"verdict": result["verdict"], "known_bugs": bugs} | why
 
@@ -64,7 +67,8 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "# Scenarios and requirements by client",
             "",
             f"The scenarios of the quick profile on Kafka {RELEASE}, seed {SEED}, written by `tox -e client-matrix`.",
-            "[Clients](../clients.md) explains the findings. KB-16 is of the broker, whatever the client.",
+            "[Clients](../clients.md) explains the findings. KB-16 is of the broker, whatever the client. Names that begin",
+            "with CB- are [bugs of clients](track-record.md#known-bugs-of-clients-version-by-version).",
             "",
             *markdown_table(
                 ["client", "library", "decision", *requirement_table.WORDS, "minutes", "commit"],

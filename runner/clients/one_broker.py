@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from chaos.frames import FrameLinks
+from chaos.frames.proxy.cluster_listeners import ClusterListeners
+from chaos.frames.proxy.frame_log import FrameLog
+from chaos.routes import Endpoint
 from fixtures.clients.abilities import Abilities
 from fixtures.clients.contract.rule import PARTITIONS, ContractBench
 from fixtures.clients.errors import ClientError
 from fixtures.clients.registry import READER, client_kind
 from fixtures.clusters.local.runtime import LocalRuntime
-from fixtures.clusters.locks.releases import Release, fetch_release
+from fixtures.clusters.locks.releases import Release, clients_jar, fetch_release
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.downloads.progress import Downloads
 from fixtures.machine import check_machine
 from fixtures.tools.java import find_java
+from wire.messages import Definitions
 
 #: A topic of one broker is made within a second; a busy machine takes some.
 CREATED_WITHIN_S = 30.0
@@ -42,6 +47,22 @@ def one_broker(release: Release, directory: Path) -> Iterator[RunningCluster]:
     with brokers.launch(spec, directory / "cluster", keep_data=False) as cluster:
         say(f"cluster: one broker of Kafka {release.version}")
         yield cluster
+
+
+@contextmanager
+def proxied(bootstrap: str, release: Release, log: Path) -> Iterator[tuple[str, FrameLinks]]:
+    """A frame proxy in front of the broker: its address, and its links."""
+    host, _, port = bootstrap.rpartition(":")
+    broker = Endpoint(host=host, port=int(port))
+    definitions = Definitions.load(clients_jar(fetch_release(release)))
+    with log.open("w", encoding="utf-8") as out:
+        listeners = ClusterListeners(
+            definitions, Endpoint(host="127.0.0.1", port=0), broker, FrameLog(out, every_frame=False)
+        )
+        with closing(listeners.links):
+            listeners.start()
+            at = listeners.open([broker])[broker]
+            yield f"{at.host}:{at.port}", listeners.links
 
 
 def bench_on(cluster: RunningCluster, command: Sequence[str], abilities: Abilities, directory: Path) -> ContractBench:

@@ -1,0 +1,288 @@
+"""`tox -e client-bugs`: known bugs of client libraries, each in a version that has it and in one that has not.
+
+A bug is shown in one of three ways. The client gets one answer in place of its broker's (`runner.clients.answers`), it takes
+part in a scenario under a fault, or it follows a script of its own. Both versions are tried in the same way, and a version
+that is not as expected is a failure in either case. Where no version is known to be good, another client shows that
+the broker is not to blame.
+
+Results are kept as one JSON line per bug and client. The table in `docs/generated/track-record.md` is rendered from them. A
+result that is as expected stays valid; its commit is in the line.
+
+Exit code 0: all are as expected; 1: one is not; 4: there is no such bug; 5: a client or cluster cannot be started.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chaos.frames import FrameLinks
+from fixtures.clients.abilities import ask
+from fixtures.clients.answers.table import answers
+from fixtures.clients.answers.trial import perform as perform_trial
+from fixtures.clients.contract.rule import ContractBench
+from fixtures.clients.errors import ClientError
+from fixtures.clients.registry import ClientKind, client_kind
+from fixtures.clusters.locks.releases import parse_release
+from runner import checkout, matrix_run
+from runner.clients.lost_acknowledgement import lost_acknowledgement
+from runner.clients.one_broker import bench_on, one_broker, proxied, say
+from runner.config import OUT, ROOT
+from runner.resumable_matrix import (
+    CellStore,
+    add_resuming_options,
+    markdown_table,
+    replace_between_markers,
+    stored_lines,
+)
+from verification.command_line import Parser, end_with
+from verification.evidence.atomic_write import atomic_write
+from verification.vocabulary.verdict import ExitCode, Verdict
+
+PROGRAM = "python -m runner.clients.bugs"
+LINES = ROOT / "docs" / "generated" / "client-bugs.jsonl"
+RECORD = ROOT / "docs" / "generated" / "track-record.md"
+BEGIN, END = "<!-- clients: begin -->", "<!-- clients: end -->"
+RELEASE = "4.3.1"
+#: One scenario: a minute, and minutes on a machine that is busy.
+SCENARIO_WITHIN_S = 900.0
+
+
+class Demonstration(ABC):
+    """A way to show a bug of a client."""
+
+    @abstractmethod
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """What shows the bug, in words; empty where nothing does. Raises the errors of the environment."""
+
+
+class BehindTheProxy(Demonstration):
+    """A client writes through a frame proxy, in front of one broker."""
+
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """As any demonstration."""
+        release, drivers, command = parse_release(RELEASE), directory / "clients", client.command(RELEASE)
+        abilities = ask(command, drivers)
+        with (
+            one_broker(release, directory) as cluster,
+            proxied(cluster.witness_bootstrap, release, directory / "proxy.log") as (through, links),
+        ):
+            bench = bench_on(cluster, command, abilities, drivers)
+            try:
+                return self.play(bench, links, through)
+            finally:
+                bench.close()
+
+    @abstractmethod
+    def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
+        """What shows the bug, in words; empty where nothing does. Raises ClientError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(BehindTheProxy):
+    """The client gets an answer of `tox -e client-answers`, in the role of that list or in another one."""
+
+    answer: str
+    role: str = ""
+
+    def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
+        """What the client said and the log denies, else a treatment that is not the expected one."""
+        (answer,) = [each for each in answers() if each.key == self.answer]
+        trial = perform_trial(bench, links, replace(answer, role=self.role or answer.role), through=through)
+        if trial.absent or trial.problem:
+            raise ClientError(f"{self.answer} shows nothing: {trial.absent or trial.problem}.")
+        if trial.untrue or trial.as_expected:
+            return "; ".join(trial.untrue)
+        return f"{trial.said}: {trial.treatment}, and not {' or '.join(answer.expected)}"
+
+
+class LostAcknowledgement(BehindTheProxy):
+    """Answers to an idempotent producer are lost."""
+
+    def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
+        """The record that is not in the log."""
+        return lost_acknowledgement(bench, links, through=through)
+
+
+@dataclass(frozen=True, slots=True)
+class InScenario(Demonstration):
+    """The client takes part in a scenario, by the word that selects it with `-k`."""
+
+    keyword: str
+
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """The findings."""
+        options = [
+            "suites",
+            "--only=scenarios",
+            "-k",
+            self.keyword,
+            f"--kafka={RELEASE}",
+            "--runtime=local",
+            "--seed=1",
+        ]
+        _, results = matrix_run.perform(
+            directory.name,
+            [*options, f"--client={client.name}"],
+            within_s=SCENARIO_WITHIN_S,
+            directory=directory / "run",
+        )
+        (scenario,) = results["scenarios"]
+        if scenario["verdict"] not in (Verdict.PASS.name, Verdict.FAIL.name):
+            raise ClientError(f"{self.keyword} shows nothing: {scenario['reason']}.")
+        return ", ".join(f"{each['count']} {each['anomaly']}" for each in scenario["findings"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientBug:
+    """A bug: in words, a client with it and one without it, and its report if there is one."""
+
+    id: str
+    what: str
+    bad: str
+    good: str
+    shown: Demonstration
+    report: str = "none known"
+
+
+BUGS = (
+    ClientBug(
+        id="CB-01",
+        what="an acknowledged record of an idempotent producer is not in the log",
+        bad="franz-go@1.20.6",
+        good="franz-go@1.20.7",
+        shown=LostAcknowledgement(),
+        report="twmb/franz-go#1217",
+    ),
+    ClientBug(
+        id="CB-02",
+        what="an abort after a commit without an outcome sends nothing, and the next commit commits both transactions",
+        bad="franz-go@1.21.5",
+        good="franz-go@1.21.6",
+        shown=Answered("EndTxn/UNKNOWN_SERVER_ERROR"),
+        report="changelog of 1.21.6",
+    ),
+    ClientBug(
+        id="CB-03",
+        what="an abort after refused offsets sends nothing, and the next commit commits both transactions",
+        bad="aiokafka@0.14.0",
+        good="kafka-python@3.0.12",
+        shown=Answered("TxnOffsetCommit/GROUP_AUTHORIZATION_FAILED"),
+    ),
+    ClientBug(
+        id="CB-04",
+        what="offsets without their member: a copier that lost its partitions is not fenced (KIP-447)",
+        bad="sarama@1.50.1",
+        good="sarama@1.61.1",
+        shown=InScenario("cut_from_its_group"),
+        report="changelog of 1.50.2",
+    ),
+    ClientBug(
+        id="CB-05",
+        what="the same in aiokafka",
+        bad="aiokafka@0.14.0",
+        good="sarama@1.61.1",
+        shown=InScenario("cut_from_its_group"),
+    ),
+    ClientBug(
+        id="CB-06",
+        what="one answer that comes too late ends the producer",
+        bad="kafka-python@3.0.12",
+        good="aiokafka@0.14.0",
+        shown=Answered("EndTxn/answer comes after 4 s"),
+    ),
+)
+
+
+def shown_by(library: str, scenario: str) -> list[str]:
+    """The bugs of a library, such as `aiokafka 0.14.0`, that a scenario shows."""
+    return [
+        bug.id
+        for bug in BUGS
+        if isinstance(bug.shown, InScenario)
+        and bug.bad == library.replace(" ", "@")
+        and bug.shown.keyword in scenario.replace("-", "_")
+    ]
+
+
+#: A result: the bug and the client.
+Key = tuple[str, str]
+Stored = CellStore[Key, dict[str, Any]]
+
+
+def perform(bug: ClientBug, client: str) -> dict[str, Any]:
+    """Try one client, and return its line. Raises the errors of the environment."""
+    directory = OUT / f"client-bug-{bug.id}-{client}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+    directory.mkdir(parents=True)
+    began = time.monotonic()
+    seen = bug.shown.seen(client_kind(client), directory)
+    line = {
+        "bug": bug.id,
+        "client": client,
+        "release": RELEASE,
+        "seen": seen,
+        "commit": checkout.commit(),
+        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "seconds": round(time.monotonic() - began),
+    }
+    say(f"{bug.id} {client:20} {'as expected' if as_expected(line) else 'MISMATCH':12} {seen or 'nothing'}")
+    return line
+
+
+def as_expected(line: dict[str, Any]) -> bool:
+    """Whether the bug was seen in the version that has it, or not in the one that has not."""
+    (bug,) = [each for each in BUGS if each.id == line["bug"]]
+    return bool(line["seen"]) is (line["client"] == bug.bad)
+
+
+def render(lines: Sequence[dict[str, Any]]) -> str:
+    """The table: a row for each bug."""
+    by_key = {(line["bug"], line["client"]): line for line in lines}
+    rows = [[bug.id, bug.what, bug.report, _cell(by_key, bug, bug.bad), _cell(by_key, bug, bug.good)] for bug in BUGS]
+    return "\n".join(
+        ["", *markdown_table(["bug", "what", "report", "client with it", "client without it"], rows), "", ""]
+    )
+
+
+def _cell(by_key: dict[Key, dict[str, Any]], bug: ClientBug, client: str) -> str:
+    line = by_key.get((bug.id, client))
+    if line is None:
+        return f"{client}: not tried"
+    mark = "" if as_expected(line) else "**not as expected** "
+    return f"{client}: {mark}{line['seen'] or 'nothing seen'} ({line['date']}, {line['commit']})"
+
+
+def _show(lines: Sequence[dict[str, Any]]) -> None:
+    page = RECORD.read_text(encoding="utf-8")
+    atomic_write(RECORD, replace_between_markers(page, BEGIN, END, new=render(lines), name=str(RECORD)))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try the clients without a result that is as expected; exit code 0, 1, 4 or 5."""
+    parser = Parser(prog=PROGRAM, description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--bug", action="append", metavar="ID", help="only this bug, such as CB-01; may be repeated")
+    add_resuming_options(parser)
+    options = parser.parse_args(arguments)
+    named = {bug.id: bug for bug in BUGS}
+    if unknown := [each for each in options.bug or () if each not in named]:
+        parser.error(f"--bug {unknown[0]} is none of {', '.join(named)}")
+    stored: Stored = stored_lines(LINES, key=lambda line: (line["bug"], line["client"]), show=_show)
+    keys = [(name, each) for name in options.bug or named for each in (named[name].bad, named[name].good)]
+
+    def due() -> list[Key]:
+        return stored.outstanding(keys, valid=as_expected, rerun=options.rerun)
+
+    ended = matrix_run.fill(stored, due, lambda key: perform(named[key[0]], key[1]), render_only=options.render_only)
+    if ended is not None:
+        return ended
+    return int(ExitCode.VIOLATION if stored.outstanding(keys, valid=as_expected) else ExitCode.CONFORMANT)
+
+
+if __name__ == "__main__":
+    end_with(main, program=PROGRAM, kept=f"the results so far are in {LINES.relative_to(ROOT)}")
