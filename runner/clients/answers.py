@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from chaos.frames import Respond
 from fixtures.clients.abilities import ask
-from fixtures.clients.answers.table import TriedAnswer, answers
+from fixtures.clients.answers.table import LATE_S, TriedAnswer, answers
 from fixtures.clients.answers.trial import Trial, perform
 from fixtures.clients.own_driver import own_client
 from fixtures.clients.registry import ClientKind, client_kind
@@ -39,6 +40,16 @@ PROGRAM = "python -m runner.clients.answers"
 #: Both are kept in the repository, so that clients can be tried one at a time.
 LINES = ROOT / "docs" / "generated" / "client-answers.jsonl"
 PAGE = ROOT / "docs" / "generated" / "client-answers.md"
+#: The situations of an application, by the names of answers; one names its request as well.
+SITUATIONS: dict[str, tuple[str, ...]] = {
+    "a newer instance has fenced it": ("PRODUCER_FENCED",),
+    "the broker asks for an abort": ("TRANSACTION_ABORTABLE",),
+    "its transaction took too long: a new epoch (KIP-588)": ("Produce/INVALID_PRODUCER_EPOCH",),
+    "the coordinator moves": ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"),
+    "an answer comes after the request timeout": (f"answer comes after {LATE_S:g} s",),
+    "the answer to its commit is lost": ("EndTxn/connection ends before the answer",),
+    "its group has gone on without it": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID"),
+}
 #: The words of the page for a trial without a treatment.
 NOT_ASKED, NO_END = "not sent", "no end"
 
@@ -134,7 +145,11 @@ def render(lines: Sequence[dict[str, Any]]) -> None:
         "request. **Bold** is another treatment than expected. [Clients](../clients.md) explains the findings.\n\n"
         "The error codes decide `ERR-04` (KIP-1050) for each client; answers that are lost or late do not.\n\n"
         + "\n".join(markdown_table(["client", "`ERR-04`", "codes as expected", "others", "not sent"], _decided(lines)))
-        + "\n\n"
+        + "\n\n## Situations\n\n"
+        "From the answers below. Where several answers mean one situation and a client treats them in different ways, the\n"
+        "numbers count these answers.\n\n"
+        + "\n".join(markdown_table(["situation", *(str(line["library"]) for line in lines)], _situations(lines)))
+        + "\n\n## Answer by answer\n\n"
         + "\n".join(markdown_table(["request", "answer", "expected", *heads], rows))
         + "\n## Said, and not true\n\n"
         + ("\n".join(untrue) or "Nothing.")
@@ -156,6 +171,23 @@ def _decided(lines: Sequence[dict[str, Any]]) -> list[list[str]]:
         counts = (right, len(sent) - right, len(trials) - len(sent))
         rows.append([str(line["library"]), word, *map(str, counts)])
     return rows
+
+
+def _situations(lines: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """The treatments in each situation, for each client; last the number of answers after which it said something untrue."""
+    for situation, names in SITUATIONS.items():
+        met = [each for each in answers() if each.name in names or each.key in names]
+        yield [situation, *(_treatments(met, line) for line in lines)]
+    untrue = (sum(bool(each["untrue"]) for each in line["trials"]) for line in lines)
+    yield ["answers after which it says something untrue", *(f"**{count}**" if count else "none" for count in untrue)]
+
+
+def _treatments(met: Sequence[TriedAnswer], line: dict[str, Any]) -> str:
+    trials = {each["answer"]: each for each in line["trials"]}
+    words = Counter(_cell(each, trials.get(each.key)) for each in met)
+    words.pop(NOT_ASKED, None)
+    words.pop("", None)
+    return ", ".join(f"{word} {count} ×" if len(words) > 1 else word for word, count in words.items()) or NOT_ASKED
 
 
 def _is_right(answer: TriedAnswer, trial: dict[str, Any]) -> bool:

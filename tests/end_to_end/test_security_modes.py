@@ -18,7 +18,7 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import OAUTHBEARER, PLAIN, SCRAM, ClusterSpec, SecuredListener
-from tests.support.clusters.owned import grant, kept_texts, login, secret, security_of, written
+from tests.support.clusters.owned import grant, jks, kept_texts, login, secret, security_of, written
 from tests.support.real_cluster import RELEASE, launcher
 from tests.support.servers.token_issuer import issuing
 from tests.support.whole_commands import Command, Ended, python
@@ -33,7 +33,7 @@ EVERY = SecuredListener(mechanisms=(PLAIN, *SCRAM, OAUTHBEARER))
 MODES = [
     *((EVERY, each) for each in EVERY.mechanisms),
     (SecuredListener(protocol="SASL_PLAINTEXT"), SCRAM[0]),
-    *((SecuredListener(protocol="SSL", mechanisms=()), kind) for kind in ("PEM", "PKCS12")),
+    *((SecuredListener(protocol="SSL", mechanisms=()), kind) for kind in ("PEM", "PKCS12", "JKS")),
 ]
 CLUSTERS: dict[SecuredListener, LocalCluster] = {}
 
@@ -70,8 +70,11 @@ def entered(
             given["sasl.oauthbearer.token.endpoint.url"] = open_issuer.enter_context(tokens)
         if how == "PEM":
             given |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(security_of(cluster).owner)}
-        if how == "PKCS12":
-            given |= {"ssl.keystore.location": str(_store(cluster, tmp_path)), "ssl.keystore.password": STORE_PASSWORD}
+        if how in ("PKCS12", "JKS"):
+            store = _store(cluster, tmp_path)
+            place = store if how == "PKCS12" else jks(tmp_path / "owner.jks", store, STORE_PASSWORD)
+            given |= {"ssl.keystore.type": how, "ssl.keystore.location": str(place)}
+            given |= {"ssl.keystore.password": STORE_PASSWORD}
         yield cluster, given
 
 

@@ -85,6 +85,22 @@ def test_the_page_shows_what_differs_and_what_is_untrue(tmp_path: Path) -> None:
     assert "| request | answer | expected | a 1 (4.3.1, 2026-01-01) | b 1 (4.3.1, 2026-01-01) |" in page
     assert "| EndTxn | INVALID_TXN_STATE | fatal | fatal | **retriable** |" in page
     assert f"- **b 1**, EndTxn/INVALID_TXN_STATE: {said}" in page
+    assert "| answers after which it says something untrue | none | **1** |" in page
+
+
+def test_situations_are_made_of_answers(tmp_path: Path) -> None:
+    """Each name is that of an answer; several treatments are counted."""
+    names = {each.name for each in answers()} | {each.key for each in answers()}
+    assert {name for situation in command.SITUATIONS.values() for name in situation} <= names
+    trials = [
+        trial("EndTxn/NOT_COORDINATOR", "retriable"),
+        trial("InitProducerId/NOT_COORDINATOR", "retriable"),
+        trial("EndTxn/COORDINATOR_NOT_AVAILABLE", "fatal"),
+    ]
+    render([{"client": "a", "library": "a 1", "release": "4.3.1", "date": "2026-01-01", "trials": trials}])
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| the coordinator moves | retriable 2 ×, **fatal** 1 × |" in page
+    assert "| a newer instance has fenced it | not sent |" in page
 
 
 @pytest.mark.parametrize(

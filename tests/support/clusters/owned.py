@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from confluent_kafka.admin import (
 
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.network.security import Security
+from fixtures.tools.java import find_java
 from tests.support.cluster_client import PATIENCE_S
 
 PREFIX = "onceproof-"
@@ -91,6 +94,18 @@ def login(cluster: LocalCluster, mechanism: str = "SCRAM-SHA-512", *, password: 
             "sasl.jaas.config": f"{module} \\\n  " + " ".join(f'{name}="{value}"' for name, value in values) + ";",
         }
     return given
+
+
+def jks(file: Path, source: Path, password: str) -> Path:
+    """A PKCS12 store as a JKS store with the same password, made by keytool."""
+    stores = ("-srckeystore", str(source), "-destkeystore", str(file), "-deststoretype", "JKS", "-noprompt")
+    opened = ("-srcstorepass:env", "KEPT", "-deststorepass:env", "KEPT")
+    command = [str(find_java().executable), "-m", "java.base/sun.security.tools.keytool.Main", "-importkeystore"]
+    subprocess.run(
+        [*command, *stores, *opened], env={**os.environ, "KEPT": password}, check=True, capture_output=True, timeout=60
+    )
+    assert file.read_bytes()[:4] == b"\xfe\xed\xfe\xed"
+    return file
 
 
 def kept_texts(directory: Path) -> Iterator[str]:
