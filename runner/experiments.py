@@ -42,6 +42,11 @@ class Experiments(ABC):
     def listed(self, items: Iterable[pytest.Item]) -> Iterator[str]:
         """Ids, requirements and claims; nothing is started."""
 
+    def left_out(self, items: Iterable[pytest.Item]) -> Iterator[str]:
+        """What a look at the cluster of the user says about items; nothing where `listed` has all of it."""
+        del items
+        return iter(())
+
     def alone(self, item: pytest.Item) -> bool:
         """Whether an item runs while nothing else does, after all others; by default none does."""
         del item

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.errors import OnceproofError
 from runner.config import PROTOCOL
 from runner.console import Console
 from runner.errors import ENVIRONMENT_ERRORS
@@ -129,7 +130,7 @@ class RunPlugin:
                 for line in kind.listed(items):
                     self.console.say(line)
             self.console.say(summed_up(self.record.planned.values(), self.record.config))
-            if session.config.option.dry_run and not self.record.look_at_given_cluster():
+            if session.config.option.dry_run and not self._looks_fit(session.items):
                 session.testsfailed = 1
             return True
         if session.testsfailed:
@@ -139,6 +140,20 @@ class RunPlugin:
         self.console.say(summed_up(self.record.planned.values(), self.record.config))
         if self.record.prepare_environment():
             self._perform(session.items)
+        return True
+
+    def _looks_fit(self, items: Sequence[pytest.Item]) -> bool:
+        """Look at the cluster of the user, and say what can be performed there; whether it is fit."""
+        if not self.record.look_at_given_cluster():
+            return False
+        for kind, own in self._by_kind(items):
+            try:
+                for line in kind.left_out(own):
+                    self.console.say(line)
+            except OnceproofError as error:
+                self.console.say(str(error))
+                return False
+        self.console.say("dry run: nothing was created")
         return True
 
     def _perform(self, items: Sequence[pytest.Item]) -> None:

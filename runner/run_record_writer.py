@@ -114,7 +114,6 @@ class RunRecordWriter:
         except OnceproofError as error:
             self.console.say(str(error))
             return False
-        self.console.say("dry run: nothing was created")
         return True
 
     def refuse(self, error: OnceproofError) -> None:

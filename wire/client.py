@@ -13,7 +13,7 @@ from typing import Any
 
 from wire.codes import ErrorCode
 from wire.deadline import Deadline
-from wire.errors import VersionError
+from wire.errors import ProtocolError, VersionError
 from wire.router import Router, check
 from wire.schema import Body
 from wire.values import LATEST, CommittedOffset, CoordinatorType, Features, Isolation, Producer, TopicPartition
@@ -76,9 +76,11 @@ class Client(Router):
         def ask(attempt: Deadline) -> Body:
             answer = self.call("DescribeQuorum", body, deadline=attempt)
             check(answer["ErrorCode"], "DescribeQuorum")
-            partition: Body = answer["Topics"][0]["Partitions"][0]
-            check(partition["ErrorCode"], "DescribeQuorum")
-            return partition
+            partitions: list[Body] = [each for topic in answer["Topics"] for each in topic["Partitions"]]
+            if not partitions:
+                raise ProtocolError("DescribeQuorum: the answer lacks the partition that was asked for")
+            check(partitions[0]["ErrorCode"], "DescribeQuorum")
+            return partitions[0]
 
         return self.until("the metadata quorum", ask, deadline)
 

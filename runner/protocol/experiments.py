@@ -6,6 +6,7 @@ every other lane of the run is empty.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from functools import partial
 
 import pytest
 
+from fixtures.clusters.locks.releases import fetch_release
 from reports.model.run_record import Ended, Planned
 from runner.config import RunConfig
 from runner.environment import Environment
@@ -21,7 +23,7 @@ from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
 from runner.lanes import Lanes
 from runner.protocol.case_runner import CaseResult, CaseRunner, ProtocolCase
-from runner.protocol.given_cases import without_commands
+from runner.protocol.given_cases import hindrance, looked_at, without_commands
 from runner.protocol.queues import queues
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
@@ -83,6 +85,21 @@ class ProtocolExperiments(Experiments):
             case = self._case(item)
             yield f"{case.key}  ({', '.join(case.requirements)})  {case.needs.describe()}"
             yield f"    {case.claim}"
+
+    def left_out(self, items: Iterable[pytest.Item]) -> Iterator[str]:
+        """How many cases can be performed on the cluster of the user, and why the others cannot. Raises ObservationError.
+
+        A case that needs a request which the cluster does not offer finds that out when it is performed.
+        """
+        assert self.config.given is not None, "only that cluster hinders"
+        with looked_at(self.config.given, fetch_release(self.config.release)) as cluster:
+            cases = map(self._case, items)
+            reasons = Counter(
+                hindrance(each.needs, cluster, one_broker=each.one_broker, inside=each.inside) for each in cases
+            )
+        yield f"protocol cases: {reasons.pop('', 0)} can be performed on this cluster"
+        for reason, count in reasons.most_common():
+            yield f"protocol cases: {count} cannot: {reason}"
 
     def _case(self, item: pytest.Item) -> ProtocolCase:
         return case_of(item, self.config)

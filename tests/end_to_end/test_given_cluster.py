@@ -124,6 +124,20 @@ def test_a_run_behind_tls_and_sasl_leaves_the_cluster_as_it_was(
     ended.left_nothing()
 
 
+def test_the_look_says_which_protocol_cases_can_be_performed(
+    granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """And why the others cannot; nothing is created."""
+    before, file = everything(granted), properties(granted, tmp_path / "client.properties")
+    assert granted.security is not None
+    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file), "--kafka", RELEASE)
+    ended = command("pytest", "suites/protocol", *where, "--dry-run", "--run-dir", str(tmp_path / "run")).end()
+    assert ended.code == 0, ended.output
+    assert int(re.findall(r"^protocol cases: (\d+) can be performed", ended.output, re.MULTILINE)[0]) > 20
+    assert re.search(rf"^protocol cases: [1-9]\d* cannot: {NEEDS_THE_INSIDE}$", ended.output, re.MULTILINE)
+    assert everything(granted) == before
+
+
 def test_rights_on_the_prefix_are_enough_for_protocol_cases(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
