@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,3 +189,21 @@ def python(*arguments: str, patch: str = "") -> tuple[str, ...]:
 def conformance(place: Path, *options: str, patch: str = "") -> tuple[str, ...]:
     """A conformance run of one scenario, as tox starts it; its directory is `run` below the place."""
     return python("pytest", "suites", *FLOOR, "--run-dir", str(place / "run"), *options, patch=patch)
+
+
+@contextlib.contextmanager
+def starting(directory: Path) -> Iterator[Callable[..., Command]]:
+    """Starts `python -m …` commands, each in a directory of its own; whatever they started ends with the context."""
+    commands: list[Command] = []
+
+    def start(*arguments: str) -> Command:
+        place = directory / f"place-{len(commands)}"
+        place.mkdir()
+        commands.append(Command(place, python(*arguments), {}))
+        return commands[-1]
+
+    try:
+        yield start
+    finally:
+        for each in commands:
+            each.close()

@@ -1,0 +1,110 @@
+"""The ways in which a bug of a client is shown: by one answer in place of its broker's, by a scenario, or by a script."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chaos.frames import FrameLinks
+from fixtures.clients.abilities import ask
+from fixtures.clients.answers.table import answers
+from fixtures.clients.answers.trial import perform as perform_trial
+from fixtures.clients.contract.rule import ContractBench
+from fixtures.clients.errors import ClientError
+from fixtures.clients.registry import ClientKind
+from fixtures.clusters.locks.releases import parse_release
+from runner import matrix_run
+from runner.clients.lost_acknowledgement import lost_acknowledgement
+from runner.clients.one_broker import bench_on, one_broker, proxied
+from verification.vocabulary.verdict import Verdict
+
+#: The release of the broker, which is not to blame.
+RELEASE = "4.3.1"
+#: One scenario: a minute, and minutes on a machine that is busy.
+SCENARIO_WITHIN_S = 900.0
+
+
+class Demonstration(ABC):
+    """A way to show a bug of a client."""
+
+    @abstractmethod
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """What shows the bug, in words; empty where nothing does. Raises the errors of the environment."""
+
+
+class BehindTheProxy(Demonstration):
+    """A client writes through a frame proxy, in front of one broker."""
+
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """As any demonstration."""
+        release, drivers, command = parse_release(RELEASE), directory / "clients", client.command(RELEASE)
+        abilities = ask(command, drivers)
+        with (
+            one_broker(release, directory) as cluster,
+            proxied(cluster.witness_bootstrap, release, directory / "proxy.log") as (through, links),
+        ):
+            bench = bench_on(cluster, command, abilities, drivers)
+            try:
+                return self.play(bench, links, through)
+            finally:
+                bench.close()
+
+    @abstractmethod
+    def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
+        """What shows the bug, in words; empty where nothing does. Raises ClientError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(BehindTheProxy):
+    """The client gets an answer of `tox -e client-answers`, in the role of that list or in another one."""
+
+    answer: str
+    role: str = ""
+
+    def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
+        """What the client said and the log denies, else a treatment that is not the expected one."""
+        (answer,) = [each for each in answers() if each.key == self.answer]
+        trial = perform_trial(bench, links, replace(answer, role=self.role or answer.role), through=through)
+        if trial.absent or trial.problem:
+            raise ClientError(f"{self.answer} shows nothing: {trial.absent or trial.problem}.")
+        if trial.untrue or trial.as_expected:
+            return "; ".join(trial.untrue)
+        return f"{trial.said}: {trial.treatment}, and not {' or '.join(answer.expected)}"
+
+
+class LostAcknowledgement(BehindTheProxy):
+    """Answers to an idempotent producer are lost."""
+
+    def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
+        """The record that is not in the log."""
+        return lost_acknowledgement(bench, links, through=through)
+
+
+@dataclass(frozen=True, slots=True)
+class InScenario(Demonstration):
+    """The client takes part in a scenario, by the word that selects it with `-k`."""
+
+    keyword: str
+
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """The findings."""
+        options = [
+            "suites",
+            "--only=scenarios",
+            "-k",
+            self.keyword,
+            f"--kafka={RELEASE}",
+            "--runtime=local",
+            "--seed=1",
+        ]
+        _, results = matrix_run.perform(
+            directory.name,
+            [*options, f"--client={client.name}"],
+            within_s=SCENARIO_WITHIN_S,
+            directory=directory / "run",
+        )
+        (scenario,) = results["scenarios"]
+        if scenario["verdict"] not in (Verdict.PASS.name, Verdict.FAIL.name):
+            raise ClientError(f"{self.keyword} shows nothing: {scenario['reason']}.")
+        return ", ".join(f"{each['count']} {each['anomaly']}" for each in scenario["findings"])
