@@ -56,13 +56,25 @@ MATRIX: tuple[PipelineRun, ...] = (
 )
 
 
-def perform(run: PipelineRun) -> dict[str, Any]:
-    """Perform one run and return its line. Raises the errors of `matrix_run.perform`."""
+def perform(run: PipelineRun, words: str = "", before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Perform one run and return its line. Raises the errors of `matrix_run.perform`.
+
+    Of the pipelines whose names `words` select, as with `-k`, the rows are added to the line of the run `before`.
+    """
     # Only the nightly profile has every pipeline; it repeats them with more seeds.
     options = [f"--kafka={run.release}", f"--seed={run.seed}", "--runtime=local", "--profile=nightly"]
-    options += ["-k", f"confluent-{run.seed}]", *([] if run.seed == FIRST_SEED else ["-m", "not convict"])]
+    options += ["-k", f"confluent-{run.seed}]" + (f" and ({words})" if words else "")]
+    options += [] if run.seed == FIRST_SEED else ["-m", "not convict"]
     line, results = matrix_run.perform(run.name, ["suites/pipelines", *options], within_s=RUN_WITHIN_S)
-    return {**asdict(run), **line, "rows": [_row(each) for each in (*results["scenarios"], *results["controls"])]}
+    rows = [_row(each) for each in (*results["scenarios"], *results["controls"])]
+    if before is None:
+        return {**asdict(run), **line, "rows": rows}
+    tried = {row["key"] for row in rows}
+    return before | {
+        "commit": f"{before['commit']}, {line['commit']}",
+        "seconds": before["seconds"] + line["seconds"],
+        "rows": [*(row for row in before["rows"] if row["key"] not in tried), *rows],
+    }
 
 
 def _row(result: dict[str, Any]) -> dict[str, Any]:
@@ -175,6 +187,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = Parser(prog="python -m runner.pipeline_matrix", description=(__doc__ or "").splitlines()[0])
     add_resuming_options(parser)
     parser.add_argument("--only", default="", metavar="TEXT", help="only runs whose name contains this text")
+    parser.add_argument(
+        "-k", dest="words", default="", metavar="TEXT", help="try only these pipelines, and add them to stored runs"
+    )
     options = parser.parse_args(arguments)
     stored, commit = read(), checkout.commit()
 
@@ -182,10 +197,14 @@ def main(arguments: list[str] | None = None) -> int:
         return stored.outstanding(
             matrix_run.chosen(MATRIX, [options.only]),
             valid=lambda line: line["commit"] == commit or not objections(line),
-            rerun=options.rerun,
+            rerun=options.rerun or bool(options.words),
         )
 
-    if (ended := matrix_run.fill(stored, due, perform, render_only=options.render_only)) is not None:
+    def performed(run: PipelineRun) -> dict[str, Any]:
+        before = {_run_of(line): line for line in stored.cells}.get(run) if options.words else None
+        return perform(run, options.words, before)
+
+    if (ended := matrix_run.fill(stored, due, performed, render_only=options.render_only)) is not None:
         return ended
     for line in stored.cells:
         for each in objections(line):
