@@ -56,24 +56,26 @@ MATRIX: tuple[PipelineRun, ...] = (
 )
 
 
-def perform(run: PipelineRun, words: str = "", before: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Perform one run and return its line. Raises the errors of `matrix_run.perform`.
+def perform(run: PipelineRun, words: str = "") -> dict[str, Any]:
+    """Perform one run, or only the pipelines that `words` select as `-k` does, and return its line.
 
-    Of the pipelines whose names `words` select, as with `-k`, the rows are added to the line of the run `before`.
+    Raises the errors of `matrix_run.perform`.
     """
     # Only the nightly profile has every pipeline; it repeats them with more seeds.
     options = [f"--kafka={run.release}", f"--seed={run.seed}", "--runtime=local", "--profile=nightly"]
     options += ["-k", f"confluent-{run.seed}]" + (f" and ({words})" if words else "")]
     options += [] if run.seed == FIRST_SEED else ["-m", "not convict"]
     line, results = matrix_run.perform(run.name, ["suites/pipelines", *options], within_s=RUN_WITHIN_S)
-    rows = [_row(each) for each in (*results["scenarios"], *results["controls"])]
-    if before is None:
-        return {**asdict(run), **line, "rows": rows}
-    tried = {row["key"] for row in rows}
+    return {**asdict(run), **line, "rows": [_row(each) for each in (*results["scenarios"], *results["controls"])]}
+
+
+def added(before: dict[str, Any], line: dict[str, Any]) -> dict[str, Any]:
+    """A line with the rows of a later run of the same release and seed, which replace its own."""
+    tried = {row["key"] for row in line["rows"]}
     return before | {
-        "commit": f"{before['commit']}, {line['commit']}",
+        "commit": ", ".join(dict.fromkeys((before["commit"], line["commit"]))),
         "seconds": before["seconds"] + line["seconds"],
-        "rows": [*(row for row in before["rows"] if row["key"] not in tried), *rows],
+        "rows": [*(row for row in before["rows"] if row["key"] not in tried), *line["rows"]],
     }
 
 
@@ -201,8 +203,9 @@ def main(arguments: list[str] | None = None) -> int:
         )
 
     def performed(run: PipelineRun) -> dict[str, Any]:
-        before = {_run_of(line): line for line in stored.cells}.get(run) if options.words else None
-        return perform(run, options.words, before)
+        line = perform(run, options.words)
+        before = {_run_of(each): each for each in stored.cells}.get(run) if options.words else None
+        return line if before is None else added(before, line)
 
     if (ended := matrix_run.fill(stored, due, performed, render_only=options.render_only)) is not None:
         return ended

@@ -52,9 +52,9 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PipelineRun]:
     """The runs that are made from here on, at commit c0ffee; files are in a directory of the test."""
     runs: list[PipelineRun] = []
 
-    def run(which: PipelineRun) -> dict[str, Any]:
+    def run(which: PipelineRun, words: str) -> dict[str, Any]:
         runs.append(which)
-        return line(run=which)
+        return line(row("new"), run=which) if words else line(run=which)
 
     monkeypatch.setattr(command, "LINES", tmp_path / "pipelines.jsonl")
     monkeypatch.setattr(command, "TABLE", tmp_path / "pipelines.md")
@@ -99,6 +99,16 @@ def test_a_run_that_is_as_expected_is_not_made_again(ran: list[PipelineRun]) -> 
     assert main([]) == ExitCode.CONFORMANT
     assert ran == [MATRIX[1]]
     assert command.TABLE.read_text(encoding="utf-8").startswith("# Pipelines")
+
+
+def test_single_pipelines_are_added_to_a_stored_run(ran: list[PipelineRun]) -> None:
+    """They replace rows of their own names, and no others; both commits are named."""
+    command.LINES.write_text(json.dumps(line(row("new", "FAIL"), GOOD, run=MATRIX[1], commit="0ld")) + "\n")
+    main(["--only", MATRIX[1].name, "-k", "new"])
+    assert ran == [MATRIX[1]]
+    (stored,) = map(json.loads, command.LINES.read_text(encoding="utf-8").splitlines())
+    assert [(each["scenario"], each["verdict"]) for each in stored["rows"]] == [("right", "PASS"), ("new", "PASS")]
+    assert (stored["commit"], stored["seconds"]) == ("0ld, c0ffee", 480)
 
 
 def test_a_missing_run_and_an_objection_have_their_exit_codes(
