@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tox.session.state import State
     from tox.tox_env.api import ToxEnv
 
+# Ctrl-C at a terminal reaches its command as well, which then ends normally. tox, interrupted too, would report a failure.
+_ENDS_BY_CTRL_C = "watch"
 # A shell starts background jobs with SIGINT ignored.
 _IGNORED = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -45,8 +47,11 @@ def _terminate(*_: object) -> None:
 @impl
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     """Handle SIGTERM from now on; tox calls this once, in its main thread."""
-    del core_conf, state
+    del core_conf
     signal.signal(signal.SIGTERM, _terminate)
+    if list(state.conf.options.env or ()) == [_ENDS_BY_CTRL_C]:
+        # Not SIG_IGN, which commands would inherit.
+        signal.signal(signal.SIGINT, lambda *_: None)
 
 
 @impl

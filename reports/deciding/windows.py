@@ -21,42 +21,51 @@ PROFILE, STEP, MOVED = "watch", "WatchOthers", "LeaderMoved"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedWindow:
-    """One window. `when` is its time of day, empty where it is not known; `seen` are the acts of others.
+    """One window, from `began` to `ended`, None where that is not known; `seen` are the acts of others.
 
     `gap_s` is the longest time without a commit in seconds, None where it is not known.
     """
 
     scenario: ScenarioReport
     decision: Decision
-    when: str
+    began: datetime | None
+    ended: datetime | None
     seen: tuple[str, ...]
     gap_s: float | None
+
+    @property
+    def when(self) -> str:
+        """Its time of day, empty where that is not known."""
+        return "" if self.began is None or self.ended is None else f"{self.began:%H:%M:%S} to {self.ended:%H:%M:%S} UTC"
 
 
 def windows(report: Report) -> tuple[WatchedWindow, ...]:
     """The windows in the order of time; none where the run did not watch a cluster."""
-    return tuple(map(_window, report.scenarios)) if report.profile == PROFILE else ()
+    found = map(_window, report.scenarios) if report.profile == PROFILE else ()
+    # Two lanes take them from the plan, and begin them in any order.
+    return tuple(sorted(found, key=lambda each: each.began or datetime.max.replace(tzinfo=UTC)))
 
 
 def _window(scenario: ScenarioReport) -> WatchedWindow:
     step = next((each for each in scenario.faults if each.fault == STEP), None)
     unavailable = scenario.timeline.unavailability if scenario.timeline else ()
+    began, ended = _span(scenario, step)
     return WatchedWindow(
         scenario=scenario,
         decision=decide(code_of(scenario.counts_as), complete=True),
-        when=_when(scenario, step) if step else "",
+        began=began,
+        ended=ended,
         seen=tuple(_seen([each for each in scenario.faults if each is not step])),
         gap_s=next((each.gap_s for each in unavailable if step and each.step == step.step), None),
     )
 
 
-def _when(scenario: ScenarioReport, step: FaultRow) -> str:
-    if scenario.timeline is None or not scenario.timeline.began_us or step.confirmed_s is None:
-        return ""
+def _span(scenario: ScenarioReport, step: FaultRow | None) -> tuple[datetime | None, datetime | None]:
+    if step is None or step.confirmed_s is None or scenario.timeline is None or not scenario.timeline.began_us:
+        return None, None
     origin = datetime.fromtimestamp(scenario.timeline.began_us / 1e6, UTC)
     ended_s = scenario.timeline.end_s if step.healed_s is None else step.healed_s
-    began, ended = (origin + timedelta(seconds=each) for each in (step.confirmed_s, ended_s))
-    return f"{began:%H:%M:%S} to {ended:%H:%M:%S} UTC"
+    return origin + timedelta(seconds=step.confirmed_s), origin + timedelta(seconds=ended_s)
 
 
 def _seen(faults: Sequence[FaultRow]) -> Iterator[str]:

@@ -55,6 +55,16 @@ def test_each_window_has_a_decision_its_time_and_the_acts_of_others(tmp_path: Pa
     assert decided[0].gap_s is not None
 
 
+def test_windows_stand_in_the_order_of_time(tmp_path: Path) -> None:
+    """Two lanes begin them in any order; one without a time comes last."""
+    report = watched(tmp_path)
+    first, second, third = report.scenarios
+    assert second.timeline is not None
+    earlier = replace(second, timeline=replace(second.timeline, began_us=second.timeline.began_us - 1_000_000))
+    ordered = windows(replace(report, scenarios=(replace(first, timeline=None), third, earlier)))
+    assert [each.scenario.key for each in ordered] == [second.key, third.key, first.key]
+
+
 def test_windows_are_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
     """In place of scenarios and controls; another run has none."""
     report = watched(tmp_path)

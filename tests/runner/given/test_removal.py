@@ -23,7 +23,21 @@ def test_names_that_are_left_are_said_and_the_others_are_removed() -> None:
             "group c": lambda: removed.append("c"),
         },
         said.append,
+        within_s=0.1,
     )
     assert removed == ["c"]
     (sentence,) = said
     assert sentence.startswith("topic b is left on your cluster, and tox -e sweep-up removes it: ")
+
+
+def test_a_removal_whose_connection_is_lost_is_tried_again() -> None:
+    """Seen while a broker was restarted in a watched upgrade: the topic was left."""
+    answers = [DisconnectedError("the broker was restarted"), DisconnectedError("and again"), None]
+
+    def removal() -> None:
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    said: list[str] = []
+    remove({"topic a": removal}, said.append)
+    assert (said, answers) == ([], [])
