@@ -100,6 +100,14 @@ BUGS = (
         good="aiokafka@0.14.0",
         shown=Answered("EndTxn/answer comes after 4 s"),
     ),
+    ClientBug(
+        id="CB-07",
+        what="a copier's session calls a transaction committed whose EndTxn was answered with an error",
+        bad="franz-go@1.21.3",
+        good="franz-go@1.21.6",
+        shown=Answered("EndTxn/UNKNOWN_SERVER_ERROR", role="copier"),
+        report="changelog of 1.21.4",
+    ),
 )
 
 
