@@ -12,13 +12,15 @@ every exchange, which costs more than it saves). They suit large evidence too: P
 
 The output of the JVM goes to a file, which is kept where the caller wants it. Its start-up warnings are not about the
 run, but an error that Spark itself does not report is nowhere else. The JVM ends with this process, because it watches
-the pipe of its standard input.
+the pipe of its standard input. Its temporary files have a directory of their own: a JVM that is killed leaves them.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import sys
 import tempfile
 import threading
@@ -143,6 +145,7 @@ def _launch(chosen: dict[str, str], log: Path | None) -> SparkSession:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    chosen = {**chosen, **_scratch(chosen)}
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with _output(log) as output:
         # A process group of its own: SIGTERM to the group of this process must not end a judgement that is in flight.
@@ -154,6 +157,19 @@ def _launch(chosen: dict[str, str], log: Path | None) -> SparkSession:
             output.seek(0)
             tail = "\n".join(output.read().splitlines()[-TAIL_LINES:])
             raise SessionError(f"Spark did not start: {error}\n{tail}") from error
+
+
+def _scratch(chosen: Mapping[str, str]) -> dict[str, str]:
+    """Options that name a directory for the JVM's temporary files, which is removed at the end of this process.
+
+    Spark takes it for blocks too, unless the user names another one. Options of the JVM in Spark's defaults file are left
+    as they are.
+    """
+    if _JVM_OPTIONS not in chosen:
+        return {}
+    directory = tempfile.mkdtemp(prefix="onceproof-spark-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return {_JVM_OPTIONS: f"{chosen[_JVM_OPTIONS]} -Djava.io.tmpdir={directory}"}
 
 
 def _output(log: Path | None) -> IO[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -141,6 +142,8 @@ machine = session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
 given = list(machine.getInputArguments())
 assert "-XX:ReservedCodeCacheSize=256m" in given, "a long run would fill the code cache"
 assert set(ARROW_OPTIONS.split()) <= set(given), "reading our own sources takes longer"
+(scratch,) = [each.partition("=")[2] for each in given if each.startswith("-Djava.io.tmpdir=")]
+assert list(Path(scratch).iterdir()), "Spark has its directories there"
 kill(session)
 try:
     session.range(3).count()
@@ -151,10 +154,18 @@ except Exception as error:
 
 @pytest.mark.spark
 def test_whoever_waits_for_a_killed_session_is_told_so(tmp_path: Path) -> None:
-    """A JVM that does not answer can be killed; its output stays, and the next call raises."""
-    log = tmp_path / "somewhere" / "spark.log"
+    """A JVM that does not answer can be killed; its output stays, its temporary files go, and the next call raises."""
+    log, temporary = tmp_path / "somewhere" / "spark.log", tmp_path / "tmp"
+    temporary.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(log)], cwd=ROOT, capture_output=True, text=True, timeout=180, check=False
+        [sys.executable, "-c", KILLED, str(log)],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
     )
     assert "told so:" in done.stdout, done.stderr
     assert log.is_file()
+    assert list(temporary.iterdir()) == []
