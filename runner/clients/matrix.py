@@ -43,16 +43,14 @@ def perform(client: str) -> dict[str, Any]:
     if line["exit_code"] == ExitCode.ENVIRONMENT:
         raise MatrixRunError(f"{client} could not be tried; the output says why.")
     library = next((each["library"] for each in results["subject"]["clients"] if each["name"] == client), client)
-    scenarios = {each["scenario"]: _scenario(each, library) for each in results["scenarios"]}
+    scenarios = {each["scenario"]: _scenario(each) for each in results["scenarios"]}
     requirements = requirement_table.results_of(results)
     return {"name": client, "library": library, **line, "scenarios": scenarios, "requirements": requirements}
 
 
-def _scenario(result: dict[str, Any], library: str) -> dict[str, Any]:
-    """The verdict of a scenario, the known bugs that explain it, and the reason of one that is no PASS."""
+def _scenario(result: dict[str, Any]) -> dict[str, Any]:
+    """The verdict of a scenario, the known bugs of brokers that explain it, and the reason of one that is no PASS."""
     bugs = sorted({finding["known_bug"] for finding in result["findings"] if finding.get("known_bug")})
-    if result["findings"] and not bugs:
-        bugs = shown_by(library, result["scenario"])
     why = {} if result["verdict"] == Verdict.PASS.name else {"reason": result["reason"]}
     return {"verdict": result["verdict"], "known_bugs": bugs} | why
 
@@ -87,7 +85,7 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "",
             *markdown_table(
                 ["scenario", *(line["name"] for line in shown)],
-                ([name, *(_cell(line["scenarios"].get(name)) for line in shown)] for name in scenarios),
+                ([name, *(_cell(line, name) for line in shown)] for name in scenarios),
             ),
             "",
             *(row for line in shown for row in _reasons(line)),
@@ -96,19 +94,29 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _cell(scenario: dict[str, Any] | None) -> str:
+def _cell(line: dict[str, Any], name: str) -> str:
+    scenario = line["scenarios"].get(name)
     if scenario is None:
         return "not run"
     word = str(scenario["verdict"]).replace("_", " ")
     if word == Verdict.FAIL.name:
-        word = f"**FAIL** {', '.join(scenario['known_bugs'])}".strip()
+        word = f"**FAIL** {', '.join(_explained(line, name))}".strip()
     return word
+
+
+def _explained(line: dict[str, Any], name: str) -> list[str]:
+    """The known bugs, of brokers or of the client, behind a scenario that failed."""
+    scenario = line["scenarios"][name]
+    failed = scenario["verdict"] == Verdict.FAIL.name
+    return scenario["known_bugs"] or (shown_by(line["library"], name) if failed else [])
 
 
 def _reasons(line: dict[str, Any]) -> list[str]:
     """The reasons of the scenarios that did not pass, as far as no known bug explains them."""
     unexplained = {
-        name: each["reason"] for name, each in line["scenarios"].items() if "reason" in each and not each["known_bugs"]
+        name: each["reason"]
+        for name, each in line["scenarios"].items()
+        if "reason" in each and not _explained(line, name)
     }
     if not unexplained:
         return []
