@@ -207,8 +207,10 @@ class ScenarioExperiments(Experiments):
 
     def withdrawn(self, item: pytest.Item) -> bool:
         """Whether a window was not begun; its clients may have been, and what they wrote is of no use."""
+        if self._lanes is None or self.config.given is None:
+            return False
         key = self._key(item)
-        outcome = self._lanes.outcomes.get(key) if self._lanes is not None else None
+        outcome = self._lanes.outcomes.get(key)
         if outcome is None or not (outcome.cancelled() or isinstance(outcome.exception(), WindowNotBegunError)):
             return False
         shutil.rmtree(self.config.directory / "runs" / key, ignore_errors=True)

@@ -115,7 +115,7 @@ def scenarios(watch: Watch) -> Any:
             lanes.outcomes[item.key].add_done_callback(lambda _, item=item: ended(item))
         lanes.start()
 
-    return SimpleNamespace(alone=lambda _: False, begin=begin)
+    return SimpleNamespace(alone=lambda _: False, begin=begin, end_early=lambda: False)
 
 
 @pytest.fixture
