@@ -1,6 +1,7 @@
 """Removes topics and groups of a run from a cluster of the user, by their names, and says which of them are left.
 
-Others may restart brokers meanwhile, so a removal whose connection is lost is tried again: what is gone stays gone.
+Others may restart brokers meanwhile, so a removal whose connection is lost is tried again: what is gone stays gone. A group
+is removed when its members are gone, and one that was killed is a member until its session is over.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def _left(name: str, removal: Callable[[], object], within_s: float) -> str:
         try:
             removal()
         except BrokerError as error:
+            if error.error == ErrorCode.NON_EMPTY_GROUP:
+                last = str(error)
+                return False
             if error.error not in GONE:
                 raise
         except WireError as error:

@@ -41,3 +41,16 @@ def test_a_removal_whose_connection_is_lost_is_tried_again() -> None:
     said: list[str] = []
     remove({"topic a": removal}, said.append)
     assert (said, answers) == ([], [])
+
+
+def test_a_group_is_removed_when_its_killed_members_are_forgotten() -> None:
+    """Seen after Ctrl-C in a scenario with copiers: the group was left."""
+    answers = [BrokerError(ErrorCode.NON_EMPTY_GROUP, "DeleteGroups"), None]
+
+    def removal() -> None:
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    said: list[str] = []
+    remove({"group c": removal}, said.append)
+    assert (said, answers) == ([], [])
