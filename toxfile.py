@@ -49,7 +49,7 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     """Handle SIGTERM from now on; tox calls this once, in its main thread."""
     del core_conf
     signal.signal(signal.SIGTERM, _terminate)
-    if list(state.conf.options.env or ()) == [_ENDS_BY_CTRL_C]:
+    if list(getattr(state.conf.options, "env", None) or ()) == [_ENDS_BY_CTRL_C]:
         # Not SIG_IGN, which commands would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
 

@@ -43,7 +43,7 @@ class Experiments(ABC):
         """Ids, requirements and claims; nothing is started."""
 
     def left_out(self, items: Iterable[pytest.Item]) -> Iterator[str]:
-        """What a look at the cluster of the user says about items; nothing where `listed` has all of it."""
+        """Lines about items that need a look at the cluster of the user; none where `listed` has all of them."""
         del items
         return iter(())
 

@@ -203,9 +203,13 @@ def main(arguments: list[str] | None = None) -> int:
         )
 
     def performed(run: PipelineRun) -> dict[str, Any]:
-        line = perform(run, options.words)
-        before = {_run_of(each): each for each in stored.cells}.get(run) if options.words else None
-        return line if before is None else added(before, line)
+        if not options.words:
+            return perform(run)
+        before = {_run_of(each): each for each in stored.cells}.get(run)
+        if before is None:
+            # Alone, the few would stand for the whole run.
+            raise matrix_run.MatrixRunError(f"{run.name} has no stored run to which -k could add pipelines.")
+        return added(before, perform(run, options.words))
 
     if (ended := matrix_run.fill(stored, due, performed, render_only=options.render_only)) is not None:
         return ended

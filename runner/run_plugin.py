@@ -196,7 +196,7 @@ class RunPlugin:
             raise KeyboardInterrupt
 
     def _withdraw_rest(self) -> None:
-        """What is watched ends normally, and nothing else begins."""
+        """The window that is watched ends normally, and no other one begins."""
         self._ends_early = True
         self.console.unfollow("run")
         self.console.say("Ending: this window becomes the last one and is judged; Ctrl-C again breaks it off")

@@ -30,7 +30,7 @@ class Demonstration(ABC):
 
     @abstractmethod
     def seen(self, client: ClientKind, directory: Path) -> str:
-        """What shows the bug, in words; empty where nothing does. Raises the errors of the environment."""
+        """The bug as it was seen, in words; empty where it was not. Raises the errors of the environment."""
 
 
 class BehindTheProxy(Demonstration):
@@ -52,7 +52,7 @@ class BehindTheProxy(Demonstration):
 
     @abstractmethod
     def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
-        """What shows the bug, in words; empty where nothing does. Raises ClientError."""
+        """The bug as it was seen, in words; empty where it was not. Raises ClientError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Answered(BehindTheProxy):
     role: str = ""
 
     def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
-        """What the client said and the log denies, else a treatment that is not the expected one."""
+        """Sentences of the client that the log denies, else a treatment that is not the expected one."""
         (answer,) = [each for each in answers() if each.key == self.answer]
         trial = perform_trial(bench, links, replace(answer, role=self.role or answer.role), through=through)
         if trial.absent or trial.problem:

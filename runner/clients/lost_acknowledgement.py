@@ -25,7 +25,7 @@ LOST = FrameFilter(api="Produce", direction=Direction.RESPONSE)
 
 
 def lost_acknowledgement(bench: ContractBench, links: FrameLinks, *, through: str) -> str:
-    """What was acknowledged and is not in the log; empty if nothing. Raises ClientError.
+    """The record that was acknowledged and is not in the log, in words; empty if there is none. Raises ClientError.
 
     The client reaches the broker through the links, at the address `through`.
     """

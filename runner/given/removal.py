@@ -6,6 +6,7 @@ is removed when its members are gone, and one that was killed is a member until 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 from fixtures.waiting import WaitTimeoutError, await_until
@@ -14,16 +15,21 @@ from wire.errors import BrokerError, WireError
 
 #: Answers to the removal of a topic or group that is not there.
 GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND)
-#: Another broker answers within seconds, or the one that is restarted.
+#: For all names together, because a run that is broken off ends within 90 s (`runner.lanes`). A broker is restarted, and a
+#: session (6 s) is over, in less.
 REMOVED_WITHIN_S = 30.0
 
 
 def remove(
     names: Mapping[str, Callable[[], object]], say: Callable[[str], None], *, within_s: float = REMOVED_WITHIN_S
 ) -> None:
-    """Call each removal, which may raise WireError. `say` gets a sentence for each name that is left."""
+    """Call each removal, which may raise WireError. `say` gets a sentence for each name that is left.
+
+    Once `within_s` have passed, each further name is tried once.
+    """
+    end_s = time.monotonic() + within_s
     for name, removal in names.items():
-        if why := _left(name, removal, within_s):
+        if why := _left(name, removal, end_s - time.monotonic()):
             say(f"{name} is left on your cluster, and tox -e sweep-up removes it: {why}")
 
 
@@ -47,6 +53,8 @@ def _left(name: str, removal: Callable[[], object], within_s: float) -> str:
         return True
 
     try:
+        if within_s <= 0:
+            return "" if removed() else last
         await_until(removed, f"the removal of {name}", timeout_s=within_s, last=lambda: last)
     except BrokerError as error:
         return str(error)

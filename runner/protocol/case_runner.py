@@ -88,7 +88,7 @@ class CaseResult:
 
 
 class CaseRunner(Performer[ProtocolCase, CaseResult]):
-    """Performs cases of one release; `close` ends its cluster. `say` gets what the user has to know."""
+    """Performs cases of one release; `close` ends its cluster. `say` gets sentences for the user."""
 
     def __init__(
         self,

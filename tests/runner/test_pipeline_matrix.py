@@ -52,7 +52,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PipelineRun]:
     """The runs that are made from here on, at commit c0ffee; files are in a directory of the test."""
     runs: list[PipelineRun] = []
 
-    def run(which: PipelineRun, words: str) -> dict[str, Any]:
+    def run(which: PipelineRun, words: str = "") -> dict[str, Any]:
         runs.append(which)
         return line(row("new"), run=which) if words else line(run=which)
 
@@ -109,6 +109,13 @@ def test_single_pipelines_are_added_to_a_stored_run(ran: list[PipelineRun]) -> N
     (stored,) = map(json.loads, command.LINES.read_text(encoding="utf-8").splitlines())
     assert [(each["scenario"], each["verdict"]) for each in stored["rows"]] == [("right", "PASS"), ("new", "PASS")]
     assert (stored["commit"], stored["seconds"]) == ("0ld, c0ffee", 480)
+
+
+def test_single_pipelines_are_no_run(ran: list[PipelineRun], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a stored run nothing is performed: its few rows would count as all of them."""
+    assert main(["--only", MATRIX[1].name, "-k", "new"]) == ExitCode.ENVIRONMENT
+    assert ran == []
+    assert "no stored run to which -k could add" in capsys.readouterr().err
 
 
 def test_a_missing_run_and_an_objection_have_their_exit_codes(

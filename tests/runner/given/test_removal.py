@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from runner.given.removal import remove
 from wire.codes import ErrorCode
 from wire.errors import BrokerError, DisconnectedError
@@ -54,3 +56,17 @@ def test_a_group_is_removed_when_its_killed_members_are_forgotten() -> None:
     said: list[str] = []
     remove({"group c": removal}, said.append)
     assert (said, answers) == ([], [])
+
+
+def test_the_time_is_for_all_names_together() -> None:
+    """A cluster that is gone must not hold up the end of a run: a name is tried once when the time is over."""
+    tried: list[str] = []
+
+    def fails(name: str) -> None:
+        tried.append(name)
+        raise DisconnectedError("the cluster is gone")
+
+    said: list[str] = []
+    remove({name: partial(fails, name) for name in "abc"}, said.append, within_s=0.3)
+    assert (tried.count("a") > 1, tried.count("b"), tried.count("c")) == (True, 1, 1)
+    assert len(said) == 3
