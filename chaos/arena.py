@@ -11,7 +11,7 @@ from uuid import UUID
 
 from chaos.clients import Clients
 from chaos.cluster import Cluster, DatabaseServer
-from chaos.errors import UnresolvedTargetError
+from chaos.errors import InjectionError, UnresolvedTargetError
 from wire.client import Client
 from wire.messages import Definitions
 from wire.values import TopicPartition
@@ -23,7 +23,7 @@ class Arena:
 
     `definitions` are the message definitions to read frames by. `topic_ids` are the ids of this run's topics, by which
     newer requests name them. Only faults that tamper with frames need them. `admin` asks the brokers through the witness
-    listener; only operations that change the cluster need it. `database` is that of a pipeline, if it has one.
+    listener; operations that change the cluster need it, and one target. `database` is that of a pipeline, if it has one.
     """
 
     cluster: Cluster
@@ -47,3 +47,10 @@ class Arena:
         if len(ids) <= producer:
             raise UnresolvedTargetError(f"there is no transactional producer {producer}; there are {len(ids)}")
         return ids[producer]
+
+
+def admin_of(arena: Arena) -> Client:
+    """The client that asks the brokers through the witness listener."""
+    if arena.admin is None:
+        raise InjectionError("this arena has no client that asks the brokers")
+    return arena.admin

@@ -6,15 +6,24 @@ group, the active controller. A target can also prove that its role has left a b
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
-from chaos.arena import Arena
+from chaos.arena import Arena, admin_of
 from chaos.cluster import BrokerId, PartitionView
 from chaos.errors import UnresolvedTargetError
 from verification.vocabulary.history import LEADERLESS
+from wire.errors import WireError
 from wire.values import TopicPartition
+
+#: The state of an open transaction in the answers of a coordinator.
+ONGOING = "Ongoing"
+#: A program that rests or recovers opens its next transaction later: Flink with its next checkpoint, a second.
+OPENED_WITHIN_S = 10.0
+#: A look is a few requests to each broker, some 10 ms; the shortest transactions last 50 ms.
+LOOK_EVERY_S = 0.02
 
 
 class Target(Protocol):
@@ -153,6 +162,51 @@ class TransactionCoordinatorOf:
         if coordinator is None or coordinator in brokers:
             return None
         return f"transaction coordinator moved {brokers[0]} → {coordinator}"
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorOfOpenIn:
+    """The transaction coordinator of a transaction that is open in a topic; of several, that of the lowest id.
+
+    For foreign programs, whose transactional ids the harness does not know. ListTransactions and DescribeTransactions (3.0+)
+    say who coordinates what.
+    """
+
+    topic: str
+
+    def describe(self) -> str:
+        """The role in words."""
+        return f"transaction coordinator of a transaction that is open in {self.topic}"
+
+    def _coordinators(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The coordinator of each transaction that is open in the topic, in the order of ids; none without an answer."""
+        topic, admin = arena.partition(self.topic, 0).topic, admin_of(arena)
+        try:
+            listed = admin.list_transactions((ONGOING,))
+            states = admin.describe_transactions(sorted(listed))
+        except WireError:
+            return ()
+        return tuple(
+            BrokerId(listed[name]["Coordinator"])
+            for name, state in states.items()
+            if topic in (each["Topic"] for each in state["Topics"])
+        )
+
+    def resolve(self, arena: Arena) -> tuple[BrokerId, ...]:
+        """The coordinator of a transaction that is open now, or is opened within `OPENED_WITHIN_S`."""
+        deadline = time.monotonic() + OPENED_WITHIN_S
+        while not (found := self._coordinators(arena)):
+            if time.monotonic() > deadline:
+                raise UnresolvedTargetError(f"no transaction was open in {self.topic} for {OPENED_WITHIN_S:.0f} s")
+            time.sleep(LOOK_EVERY_S)
+        return found[:1]
+
+    def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
+        """Transactions are open in the topic, and these brokers coordinate none of them."""
+        now = set(self._coordinators(arena))
+        if not now or now & set(brokers):
+            return None
+        return f"transactions in {self.topic} are coordinated by {sorted(now)}, and none by {list(brokers)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chaos.arena import Arena
+from chaos.arena import Arena, admin_of
 from chaos.clients import PRODUCER, SyncPoint
 from chaos.cluster import Site
 from chaos.errors import InjectionError
 from chaos.faults.clients import SUCCESSION_S
 from chaos.faults.fault import Fault, HeldAt, HoldsClients, Injection
 from chaos.faults.zombies import SYNC_S, fenced_after, producer_at
-from chaos.operations.feature_levels import admin_of
 from wire.errors import WireError
 
 #: An operation on a feature level shows at every broker within milliseconds; this is for a machine in distress.

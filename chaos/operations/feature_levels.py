@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from chaos.arena import Arena
+from chaos.arena import Arena, admin_of
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection
 from wire.client import Client
@@ -85,13 +85,6 @@ class SetFeatureLevel:
             if finalized(admin, broker).get(self.feature, 0) != self.level:
                 return None
         return f"every broker answers {self.feature} {self.level}"
-
-
-def admin_of(arena: Arena) -> Client:
-    """The client that administers the cluster."""
-    if arena.admin is None:
-        raise InjectionError("this arena has no client to administer the cluster")
-    return arena.admin
 
 
 def finalized(admin: Client, broker: int) -> Mapping[str, int]:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.arena import Arena
+from chaos.arena import Arena, admin_of
 from chaos.cluster import ZOOKEEPER, BrokerId
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection
-from chaos.operations.feature_levels import admin_of
 from chaos.operations.rolling import NodeReturn
 from wire.client import Client
 from wire.errors import WireError

@@ -18,11 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.arena import Arena
+from chaos.arena import Arena, admin_of
 from chaos.cluster import GROUPS_TOPIC, BrokerId
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.fault import Injection
-from chaos.operations.feature_levels import admin_of
 from verification.vocabulary import transaction_log
 from wire.client import Client
 from wire.codes import code_name

@@ -15,11 +15,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from chaos.arena import Arena
+from chaos.arena import Arena, admin_of
 from chaos.cluster import BrokerId
 from chaos.errors import InjectionError
 from chaos.faults.fault import Injection
-from chaos.operations.feature_levels import LevelChange, admin_of, finalized, update
+from chaos.operations.feature_levels import LevelChange, finalized, update
 from chaos.operations.rolling import LAST_LINES, NodeReturn, first_of
 
 #: A broker asks every three seconds to be registered. One answer may be about a moment; three are about the release.

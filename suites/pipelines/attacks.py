@@ -10,15 +10,16 @@ from chaos.faults.brokers import CrashBroker
 from chaos.faults.frames import TamperFrames
 from chaos.faults.pipelines import KillInstance, PauseInstance
 from chaos.faults.sites import CutSite
-from chaos.frames import Direction, Drop, FrameFilter
+from chaos.frames import Direction, Drop, FrameFilter, Hold
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
-from chaos.targets import GroupCoordinator, LeaderOf
+from chaos.targets import CoordinatorOfOpenIn, GroupCoordinator, LeaderOf
 from fixtures.workloads.pipeline import PIPELINE
 from runner.scenarios.scenario import BROKEN_FLOORS, STRUCK
 from verification.vocabulary.experiment import Floor
 
 OUTPUT, PARTITIONS = "billing-events", 4
+COORDINATOR = CoordinatorOfOpenIn(OUTPUT)
 #: The group's session (6 s) and the transaction timeout (10 s) are over, and the group may have to meet again.
 TAKEN_OVER_S = 40.0
 
@@ -32,20 +33,26 @@ REDELIVERED = (*(each for each in BROKEN_FLOORS if each.name != "observers_at_en
 
 #: The second kill comes later than the transaction timeout (10 s), so that it meets an instance that works again.
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
+#: The last one is for pipelines with transactions: one is open at the broker that crashes.
 BROKERS_CRASH = (
     Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3),
     Step(fault=CrashBroker(LeaderOf(OUTPUT, 0)), after_s=2, hold_s=3, once_whole=True),
+    Step(fault=CrashBroker(COORDINATOR), after_s=2, hold_s=3, once_whole=True),
 )
 PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
 #: Longer than the transaction timeout: the open transactions are aborted meanwhile.
 CUT_OFF = (Step(fault=CutSite(PIPELINE), after_s=2, hold_s=13),)
-#: The transactions are decided, and no instance gets the answer. Clients ask again once their connections are closed.
-ANSWERS_LOST = (
+#: The transactions are decided, and no instance gets the answer meanwhile. Clients ask again once their connections are
+#: closed.
+ANSWERS_LOST, ANSWERS_LATE = (
     Step(
         fault=TamperFrames(
-            on=FromSite(PIPELINE), frames=FrameFilter(api="EndTxn", direction=Direction.RESPONSE), action=Drop()
+            on=FromSite(PIPELINE), frames=FrameFilter(api="EndTxn", direction=Direction.RESPONSE), action=action
         ),
         after_s=2,
         hold_s=4,
-    ),
+    )
+    for action in (Drop(), Hold())
 )
+#: All that a network does between instances and their coordinators; the cut spares what other brokers coordinate.
+NETWORK_FAILS = (Step(fault=CutSite(PIPELINE, COORDINATOR), after_s=2, hold_s=13), ANSWERS_LOST, ANSWERS_LATE)

@@ -9,8 +9,15 @@ from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import GO_COPIER, load
 from fixtures.workloads import PipelineWorkload
-from runner.scenarios.scenario import PIPELINE_CLUSTER, PIPELINE_FLOORS, RunScenario, nightly, requirement
-from suites.pipelines.attacks import OUTPUT, PARTITIONS, PAUSED
+from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
+    PIPELINE_CLUSTER,
+    PIPELINE_FLOORS,
+    RunScenario,
+    nightly,
+    requirement,
+)
+from suites.pipelines.attacks import BROKERS_CRASH, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
 
 COPIER = PipelineWorkload(
     partitions=PARTITIONS,
@@ -30,3 +37,11 @@ def test_go_copier_killed(run: RunScenario) -> None:
 def test_go_copier_paused(run: RunScenario) -> None:
     """A copier with franz-go that comes back after others took its partitions commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
+def test_go_copier_while_brokers_and_the_network_fail(run: RunScenario) -> None:
+    """A copier with franz-go copies each input exactly once, though its network fails and brokers crash."""
+    schedule = (*NETWORK_FAILS, *BROKERS_CRASH)
+    run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=schedule, floors=BROKEN_FLOORS)

@@ -25,7 +25,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, IN_TURN, KILLS, PARTITIONS, PAUSED, WORKED
+from suites.pipelines.attacks import BROKERS_CRASH, IN_TURN, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED, WORKED
 
 NEWEST = "4.3.1"
 
@@ -107,6 +107,13 @@ def test_connect_boundary_connector(run: RunScenario) -> None:
 def test_connect_while_brokers_crash(run: RunScenario) -> None:
     """A source connector with exactly-once support copies each input exactly once while brokers crash."""
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "TXN-25")
+def test_connect_while_the_network_fails(run: RunScenario) -> None:
+    """A source connector with exactly-once support copies each input exactly once, though its network fails."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=BROKEN_FLOORS)
 
 
 @nightly

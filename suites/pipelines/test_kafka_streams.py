@@ -31,7 +31,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, KILLS, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_CRASH, KILLS, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 NEWEST = "4.3.1"
@@ -105,6 +105,13 @@ def test_streams_3_9_exactly_once(run: RunScenario) -> None:
 def test_streams_while_brokers_crash(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 copies each input exactly once while brokers crash."""
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "TXN-25")
+def test_streams_while_the_network_fails(run: RunScenario) -> None:
+    """Kafka Streams with exactly_once_v2 copies each input exactly once, though its network fails."""
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=BROKEN_FLOORS)
 
 
 @requirement("GRP-04", "GRP-19", "FENCE-02")

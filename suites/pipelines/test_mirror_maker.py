@@ -19,6 +19,7 @@ from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
@@ -26,7 +27,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import IN_TURN, KILLS, PARTITIONS, WORKED
+from suites.pipelines.attacks import BROKERS_CRASH, IN_TURN, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED, WORKED
 
 NEWEST = "4.3.1"
 
@@ -72,6 +73,30 @@ def test_mirror_there_and_back(run: RunScenario) -> None:
         workload=between_clusters("enabled", commit_ms=200),
         schedule=KILLS,
         floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_mirror_paused(run: RunScenario) -> None:
+    """A worker of MirrorMaker 2 that comes back after others took its tasks commits nothing that they copied."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=between_clusters("enabled", commit_ms=200),
+        schedule=PAUSED,
+        floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
+def test_mirror_while_brokers_and_the_network_fail(run: RunScenario) -> None:
+    """MirrorMaker 2 copies each input once, though its network at home fails and brokers crash there."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=between_clusters("enabled", commit_ms=200),
+        schedule=(*NETWORK_FAILS, *BROKERS_CRASH),
+        floors=BROKEN_FLOORS,
     )
 
 

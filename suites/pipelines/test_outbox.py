@@ -26,7 +26,16 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import IN_A_TRANSACTION, IN_TURN, KILLS, PARTITIONS, REDELIVERED, WORKED
+from suites.pipelines.attacks import (
+    BROKERS_CRASH,
+    IN_A_TRANSACTION,
+    IN_TURN,
+    KILLS,
+    NETWORK_FAILS,
+    PARTITIONS,
+    REDELIVERED,
+    WORKED,
+)
 
 #: The position of Debezium's slot is behind the last transaction of the service that it has delivered.
 BEHIND_THE_LOG = (
@@ -36,6 +45,8 @@ NEWEST = "4.3.1"
 #: At a load of 27 three kills met no service between its two writes, where it is for most of its time on a quiet machine.
 STRIKES = 6
 DATABASE_CRASH = Step(fault=CrashDatabase(), after_s=2, hold_s=2)
+#: Everything around the instances, one after the other.
+ALL_FAIL = (DATABASE_CRASH, DATABASE_CRASH, *NETWORK_FAILS, *BROKERS_CRASH)
 
 
 def outbox(
@@ -115,13 +126,13 @@ def test_transactional_relay(run: RunScenario) -> None:
 
 
 @nightly
-@requirement("GRP-03", "GRP-19")
-def test_transactional_relay_while_the_database_crashes(run: RunScenario) -> None:
-    """A service and a transactional relay go on with each order exactly once when Postgres crashes and recovers."""
+@requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
+def test_transactional_relay_while_all_fail(run: RunScenario) -> None:
+    """A service and a transactional relay go on with each order once when Postgres, the network and brokers fail."""
     run(
         cluster=PIPELINE_CLUSTER,
         workload=outbox("service", "transactional-relay"),
-        schedule=(DATABASE_CRASH, DATABASE_CRASH),
+        schedule=ALL_FAIL,
         floors=BROKEN_FLOORS,
     )
 
@@ -139,13 +150,13 @@ def test_debezium_exactly_once(run: RunScenario) -> None:
 
 
 @nightly
-@requirement("GRP-03", "GRP-19")
-def test_debezium_while_the_database_crashes(run: RunScenario) -> None:
-    """Debezium with exactly-once support goes on with each event exactly once when Postgres crashes and recovers."""
+@requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
+def test_debezium_while_all_fail(run: RunScenario) -> None:
+    """Debezium with exactly-once support goes on with each event once when Postgres, the network and brokers fail."""
     run(
         cluster=PIPELINE_CLUSTER,
         workload=captured("enabled", commit_ms=500),
-        schedule=(DATABASE_CRASH, DATABASE_CRASH),
+        schedule=ALL_FAIL,
         floors=BROKEN_FLOORS,
     )
 

@@ -18,9 +18,10 @@ from runner.scenarios.scenario import (
     STRUCK,
     RunScenario,
     convict,
+    nightly,
     requirement,
 )
-from suites.pipelines.attacks import ANSWERS_LOST, BROKERS_CRASH, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_CRASH, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
 
 #: Three kills: one may strike an instance that has nothing in hand.
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1) for _ in range(3))
@@ -54,6 +55,7 @@ def test_copier_paused(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=PAUSED, floors=PIPELINE_FLOORS)
 
 
+@nightly
 @requirement("GRP-04", "GRP-19")
 def test_copier_cut_off(run: RunScenario) -> None:
     """Copiers that are cut off for longer than their transaction timeout copy each input exactly once."""
@@ -62,8 +64,9 @@ def test_copier_cut_off(run: RunScenario) -> None:
 
 @requirement("GRP-03", "GRP-19", "TXN-25")
 def test_copier_without_answers_to_commits(run: RunScenario) -> None:
-    """A copier that gets no answer to the commit of its transaction copies each input exactly once."""
-    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=ANSWERS_LOST, floors=BROKEN_FLOORS)
+    """A copier that gets the answer to the commit of its transaction late or never copies each input exactly once."""
+    schedule = (ANSWERS_LOST, ANSWERS_LATE)
+    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=schedule, floors=BROKEN_FLOORS)
 
 
 @convict("duplicate")

@@ -25,7 +25,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import KILLS, PARTITIONS
+from suites.pipelines.attacks import BROKERS_CRASH, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 #: The last version with spring-kafka 4439: a batch that was rolled back is not sought again, so it is lost; and the next.
@@ -79,6 +79,22 @@ def test_spring_transactions(run: RunScenario) -> None:
     # Each record is a transaction of its own, which takes 50 ms and more: with more inputs the instances fall behind.
     workload = order_listener("record", rate=80, LISTENER="record", PAUSE_MS="20")
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_spring_paused(run: RunScenario) -> None:
+    """A Spring batch listener that comes back after others took its partitions commits nothing that they copied."""
+    workload = order_listener("batch", PAUSE_MS="50")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
+def test_spring_while_brokers_and_the_network_fail(run: RunScenario) -> None:
+    """A Spring batch listener copies each input exactly once, though its network fails and brokers crash."""
+    workload, schedule = order_listener("batch", PAUSE_MS="50"), (*NETWORK_FAILS, *BROKERS_CRASH)
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=schedule, floors=BROKEN_FLOORS)
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")

@@ -12,7 +12,7 @@ import pytest
 import chaos.faults
 from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Position, Site
-from chaos.errors import FutileFaultError, InjectionError, UnresolvedTargetError
+from chaos.errors import FutileFaultError, InjectionError
 from chaos.faults import zombies
 from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
@@ -34,9 +34,9 @@ from chaos.schedule import Step, duration_s
 from chaos.targets import (
     AllBrokers,
     Controller,
+    CoordinatorOfOpenIn,
     FollowerOf,
     GroupCoordinator,
-    LeaderAwayFromCoordinators,
     LeaderOf,
     TransactionCoordinatorOf,
 )
@@ -54,6 +54,7 @@ EFFECTIVE: list[Fault] = [
     CrashBroker(LEADER),
     CrashBroker(AllBrokers()),
     CrashBroker(TransactionCoordinatorOf(0)),
+    CrashBroker(CoordinatorOfOpenIn("billing-events")),
     StopBroker(Controller()),
     PauseBroker(LEADER),
     CutFollowers("billing-events", 0),
@@ -296,21 +297,6 @@ def test_producers_wait_at_the_sync_point_until_the_fault_is_confirmed() -> None
     assert held[0] == {0: SyncPoint.BEFORE_COMMIT, 1: SyncPoint.BEFORE_COMMIT}
     assert held[1] == {}
     assert clients.held == {}
-
-
-def test_a_partition_away_from_the_coordinators_is_chosen() -> None:
-    """The target spares the brokers that coordinate the producers."""
-    on = arena(single_replica=True)
-    target = LeaderAwayFromCoordinators("billing-events")
-    assert target.resolve(on) == (1,)
-    injection = CrashBroker(target).inject(on)
-    assert injection.confirm() == "billing-events-0 has no leader"
-
-
-def test_a_partition_whose_leader_coordinates_all_producers_is_refused() -> None:
-    """When every leader is a coordinator, the target refuses instead of attacking the coordinator."""
-    with pytest.raises(UnresolvedTargetError, match="coordinates all producers"):
-        LeaderAwayFromCoordinators("billing-events").resolve(arena())
 
 
 def test_a_schedule_lasts_at_least_its_steps() -> None:

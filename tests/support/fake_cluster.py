@@ -298,7 +298,8 @@ class FakeClients:
 class FakeAdmin:
     """Feature levels, the same at every broker, epochs of producers, and producer ids, each of another block.
 
-    It raises levels up to 30, and lowers all but metadata.version, as a controller of 4.3 does.
+    It raises levels up to 30, and lowers all but metadata.version, as a controller of 4.3 does. `open_in` are the topics in
+    which transactions are open, each with its coordinator; the id of a transaction is that of its coordinator.
     """
 
     levels: dict[str, int] = field(default_factory=dict)
@@ -307,6 +308,12 @@ class FakeAdmin:
     says: str = ""
     changes: bool = True
     initialised: list[str] = field(default_factory=list)
+    open_in: Callable[[], list[tuple[str, int | None]]] = list
+
+    def list_transactions(self, states: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+        if not self.changes:
+            raise DeadlineError("no coordinator")
+        return {f"at-{broker}": {"Coordinator": broker} for _, broker in self.open_in()}
 
     def init_producer_id(self, transactional_id: str, *, deadline: None = None) -> Producer:
         if not self.changes:
@@ -332,7 +339,8 @@ class FakeAdmin:
     def describe_transactions(self, ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         found = {name: {"ProducerId": 7, "ProducerEpoch": epoch} for name, epoch in self.epochs.items()}
         self.epochs = {name: epoch + self.rise for name, epoch in self.epochs.items()}
-        return found
+        opened = {f"at-{broker}": {"Topics": [{"Topic": topic}]} for topic, broker in self.open_in()}
+        return found | {name: opened[name] for name in ids if name in opened}
 
 
 class FakeDatabase:
@@ -350,12 +358,13 @@ class FakeDatabase:
 
 def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
     """An arena of fakes."""
+    cluster = FakeCluster(reacts=reacts, links=FakeMesh(reacts=reacts), single_replica=single_replica)
     return Arena(
-        cluster=FakeCluster(reacts=reacts, links=FakeMesh(reacts=reacts), single_replica=single_replica),
+        cluster=cluster,
         clients=FakeClients(reacts=reacts),
         topics={"billing-events": BILLING.topic},
         group="r-copiers",
         definitions=definitions(),
-        admin=FakeAdmin(),  # type: ignore[arg-type]
+        admin=FakeAdmin(open_in=lambda: [(BILLING.topic, cluster.transaction_coordinator("any"))]),  # type: ignore[arg-type]
         database=FakeDatabase(),
     )
