@@ -41,9 +41,13 @@ class PipelineDrain:
 
     @property
     def needed(self) -> bool:
-        """Whether it reads topics of its own, or has work in its database or on its peer; else it may be stopped at once."""
+        """Whether outputs may be ahead of its position or behind it; else it may be stopped at once.
+
+        Behind it, if it reads topics of its own, or has work in its database or on its peer. Ahead of it in a share group,
+        whose members acknowledge out of order.
+        """
         holds = self._database is not None and bool(self._database.pipeline.pending)
-        return bool(self._own) or holds or self._peer is not None
+        return bool(self._own) or holds or self._peer is not None or self._quiescence.position == "share"
 
     def complete(self, *, timeout_s: float) -> str:
         """Wait for the end of the work; nothing may be fed any more. Returns a sentence if it does not come in time."""

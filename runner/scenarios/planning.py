@@ -96,7 +96,8 @@ def variants(config: RunConfig, marks: set[str], *, pipeline: bool = False) -> l
 
 def in_profile(config: RunConfig, marks: set[str]) -> bool:
     """Whether the profile runs a scenario with these marks."""
-    if {"tv2", "first_tv2"} & marks and not config.release.has_tv2:
+    needs_tv2, needs_share_groups = bool({"tv2", "first_tv2"} & marks), "share_groups" in marks
+    if (needs_tv2 and not config.release.has_tv2) or (needs_share_groups and not config.release.has_share_groups):
         return False
     if "first_tv2" in marks and (config.upgrade is None or config.upgrade.source.has_tv2):
         return False

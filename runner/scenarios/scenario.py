@@ -34,6 +34,7 @@ librdkafka = pytest.mark.librdkafka
 zookeeper = pytest.mark.zookeeper
 local_only = pytest.mark.local_only
 own_pipeline = pytest.mark.own_pipeline
+share_groups = pytest.mark.share_groups
 
 #: A cluster without its release: the run says which one.
 ClusterMaker = Callable[..., ClusterSpec]

@@ -127,7 +127,7 @@ class ScenarioRun:
         self._quiescence = Quiescence(
             self.cluster,
             *self.lane.environment.witness_definitions,
-            connect=self.scenario.workload.position == "connect",
+            position=self.scenario.workload.position,
             access=self.access(),
         )
         self._features, self._not_offered = self._quiescence.features(), self._quiescence.not_offered

@@ -108,6 +108,13 @@ def test_a_scenario_of_the_second_protocol_is_run_with_a_client_and_a_release_th
     assert not in_profile(upgrading(Profile.NIGHTLY, to="3.9.2"), marks)
 
 
+def test_a_scenario_of_share_groups_is_run_where_a_new_cluster_has_them() -> None:
+    """They begin with 4.2; before that they are a preview."""
+    marks = {"share_groups", "nightly"}
+    assert in_profile(upgrading(Profile.NIGHTLY, to="4.2.1"), marks)
+    assert not in_profile(upgrading(Profile.NIGHTLY, to="4.1.2"), marks)
+
+
 @pytest.mark.parametrize(
     ("source", "to", "brings"), [("3.9.2", "4.3.1", True), ("4.1.2", "4.3.1", False), ("3.8.1", "3.9.2", False)]
 )

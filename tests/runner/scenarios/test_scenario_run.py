@@ -158,6 +158,7 @@ class Draining:
 
     def __init__(self, *left: int, own: tuple[str, ...] = ("group-by-key-repartition",)) -> None:
         self.left, self.own, self.asked = list(left), own, []  # type: ignore[var-annotated]
+        self.position = "group"
 
     def own_topics(self, group: str, given: Iterable[str]) -> tuple[str, ...]:
         assert (group, [*given]) == ("group", ["out", "in"])
@@ -206,6 +207,15 @@ def test_a_pipeline_empties_its_own_topics_once_nothing_is_fed(monkeypatch: pyte
 def test_a_pipeline_that_reads_its_input_alone_is_not_waited_for() -> None:
     """Its offsets and its outputs agree whenever it is stopped."""
     assert drained(Draining(9, own=())) == (True, [])
+
+
+def test_a_share_group_is_waited_for_until_it_has_acknowledged_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members acknowledge out of order, so its position may be behind its outputs."""
+    monkeypatch.setattr("runner.scenarios.pipeline_drain.LOOK_EVERY_S", 0.0)
+    group = Draining(9, 2, 0, own=())
+    group.position = "share"
+    assert drained(group) == (True, ["fed"])
+    assert len(group.asked) == 3
 
 
 def test_a_pipeline_empties_its_database_between_its_topics(monkeypatch: pytest.MonkeyPatch) -> None:
