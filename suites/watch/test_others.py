@@ -22,7 +22,7 @@ WATCHED = (
 )
 
 
-@requirement("TXN-16", "TXN-25", "ISO-02", "ISO-05", "IDEMP-28")
+@requirement("TXN-16", "TXN-25", "ISO-02", "ISO-05", "ISO-09", "IDEMP-28")
 def test_window(run: RunScenario, window_s: float) -> None:
     """Whatever others do to the cluster, every committed transaction is visible as a whole and no aborted one is."""
     run(
