@@ -176,7 +176,7 @@ class CoordinatorOfOpenIn:
 
     def describe(self) -> str:
         """The role in words."""
-        return f"transaction coordinator of a transaction that is open in {self.topic}"
+        return f"coordinator of a transaction that is open in {self.topic}"
 
     def _coordinators(self, arena: Arena) -> tuple[BrokerId, ...]:
         """The coordinator of each transaction that is open in the topic, in the order of ids; none without an answer."""

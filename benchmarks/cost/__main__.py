@@ -14,7 +14,19 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from benchmarks.cost import delivery, idempotence, loading, pending, producer_ids, protocols, throughput
+from benchmarks.cost import (
+    completion,
+    delivery,
+    idempotence,
+    loading,
+    memory,
+    pending,
+    producer_ids,
+    protocols,
+    replication,
+    streams,
+    throughput,
+)
 from benchmarks.cost.cost_cluster import CostCluster
 from benchmarks.cost.page import SECTIONS, page, plots, tables
 from benchmarks.cost.rows import CostRow, PartFigures
@@ -33,9 +45,13 @@ Measure = Callable[[CostCluster, int, Callable[[str], None]], tuple[CostRow, ...
 PARTS: Mapping[str, Measure] = {
     "throughput": throughput.by_records,
     "partitions": throughput.by_partitions,
+    "replication": replication.measure,
     "protocols": protocols.measure,
+    "completion": completion.measure,
     "delivery": delivery.measure,
+    "memory": memory.measure,
     "idempotence": idempotence.measure,
+    "streams": streams.measure,
     "producer-ids": producer_ids.measure,
     "loading": loading.measure,
     "pending": pending.measure,

@@ -17,6 +17,7 @@ from wire.values import Isolation, TopicPartition
 
 #: Without it, a topic that was deleted stays on the disk for a minute, and rounds write some gigabytes.
 TOPIC_SETTINGS = {"file.delete.delay.ms": "1000"}
+REPLICAS, IN_SYNC = 3, 2
 #: A marker comes milliseconds after its commit; this bounds a cluster that hangs.
 QUIET_WITHIN_S = 30.0
 
@@ -45,9 +46,10 @@ class CostCluster:
             cluster.close()
 
     @contextmanager
-    def topic(self, name: str, partitions: int) -> Iterator[str]:
+    def topic(self, name: str, partitions: int, replicas: int = REPLICAS) -> Iterator[str]:
         """A topic that is deleted afterwards. Raises WireError."""
-        self.client.create_topics({name: partitions}, configs=TOPIC_SETTINGS)
+        configs = TOPIC_SETTINGS | {"min.insync.replicas": str(min(replicas, IN_SYNC))}
+        self.client.create_topics({name: partitions}, replication_factor=replicas, configs=configs)
         yield name
         self.client.delete_topics([name])
 

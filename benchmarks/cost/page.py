@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from benchmarks.cost import delivery, idempotence, loading, pending, producer_ids, protocols, sentences, throughput
+from benchmarks.cost import (
+    completion,
+    delivery,
+    idempotence,
+    loading,
+    pending,
+    producer_ids,
+    protocols,
+    replication,
+    sentences,
+    streams,
+    throughput,
+)
 from benchmarks.cost.plot import Plot, PlotCurve, curve_of
 from benchmarks.cost.producing import CELL_S, QUEUED_MAX, RECORD_BYTES
 from benchmarks.cost.rows import CostRow, PartFigures
@@ -146,6 +158,16 @@ SECTIONS: Mapping[str, Section] = {
         ),
         plot=_partitions_plot,
     ),
+    "replication": Section(
+        title="Replicas and acknowledgements",
+        says=sentences.by_replication,
+        measured=(
+            f"As above, with transactions of {replication.BATCHING.name}, on topics of one replica and of three. "
+            "The log of the coordinator has three in both cases. A transactional producer has acks=all, as an "
+            "idempotent one. Plain producers with acks=1 and acks=all write by turns to the topic of three "
+            "replicas."
+        ),
+    ),
     "protocols": Section(
         title="Transaction protocol 2 against protocol 1",
         says=sentences.by_protocols,
@@ -156,6 +178,16 @@ SECTIONS: Mapping[str, Section] = {
             "The time for which the transaction before is not complete counts. Then, by protocol 1, the client repeats its "
             f"request after {protocols.PAUSE_S * 1000:g} ms, as librdkafka does. By protocol 2 the leader does that itself, "
             "after `add.partitions.to.txn.retry.backoff.ms`, by default 20 ms."
+        ),
+    ),
+    "completion": Section(
+        title="From the commit to the last marker",
+        says=sentences.by_completion,
+        measured=(
+            f"The wire client commits {completion.TRANSACTIONS} transactions of protocol 2 with a record in each "
+            "partition. Both times run from the request to commit: *answer* until the coordinator has answered, "
+            "*last marker* until read_committed readers may read every partition to its end. The leaders are "
+            "asked without a pause. With many partitions a look takes some milliseconds itself."
         ),
     ),
     "delivery": Section(
@@ -171,6 +203,15 @@ SECTIONS: Mapping[str, Section] = {
         ),
         plot=_delivery_plot,
     ),
+    "memory": Section(
+        title="A consumer behind a long transaction",
+        says=sentences.by_memory,
+        measured=(
+            "Two consumers, each a process of its own, read a topic while one transaction is written to it at full speed. "
+            "*records behind* are those that a consumer does not have when the commit is requested. The memory is the most "
+            "that was resident; a consumer of librdkafka queues up to 64 MB."
+        ),
+    ),
     "idempotence": Section(
         title="Idempotence without transactions",
         says=sentences.by_idempotence,
@@ -178,6 +219,16 @@ SECTIONS: Mapping[str, Section] = {
             f"Both have acks=all and five requests in flight, and write by turns: for {CELL_S:g} s at full speed, and then "
             f"{grouped(idempotence.RECORDS_PER_S)} records per second for the time of acknowledgement, where the ratio "
             "compares the p99 of each round."
+        ),
+    ),
+    "streams": Section(
+        title="Kafka Streams: exactly_once_v2 against at_least_once",
+        says=sentences.by_streams,
+        measured=(
+            f"An application of Kafka Streams {streams.LIBRARY} with one thread copies {grouped(streams.RECORDS)} "
+            "records that were written before, by turns under each guarantee. The time runs from its first "
+            "committed offsets until all are committed. By default the intervals differ: 100 ms with "
+            "exactly_once_v2, 30 s with at_least_once."
         ),
     ),
     "producer-ids": Section(

@@ -77,9 +77,10 @@ class WritingCell:
         return self.records / self.seconds
 
 
-def producer(cluster: CostCluster, *, idempotent: bool = True) -> Producer:
-    """A producer without transactions."""
-    return Producer({**SETTINGS, "bootstrap.servers": cluster.bootstrap, "enable.idempotence": idempotent})
+def producer(cluster: CostCluster, *, idempotent: bool = True, acks: str = "all") -> Producer:
+    """A producer without transactions. An idempotent one needs the acknowledgement of all replicas."""
+    own = {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": idempotent, "acks": acks}
+    return Producer({**SETTINGS, **own})
 
 
 def transactional_producer(cluster: CostCluster, transactional_id: str) -> Producer:

@@ -124,9 +124,9 @@ class ProtocolProducer:
     def _transaction(self) -> None:
         if self.protocol is TransactionProtocol.ONE:
             self._add()
-        self._produce()
+        self.produce()
         asked_s = time.monotonic()
-        self._commit()
+        self.commit()
         self.commits_ms.append((time.monotonic() - asked_s) * 1000)
 
     def _add(self) -> None:
@@ -147,8 +147,8 @@ class ProtocolProducer:
         for code in codes:
             check(code, f"AddPartitionsToTxn of {self.name}")
 
-    def _produce(self) -> None:
-        """Send a record to every partition, to all leaders at the same time."""
+    def produce(self) -> None:
+        """Send a record to every partition, to all leaders at the same time. Raises WireError."""
         batch = encode(
             [(None, VALUE)],
             producer_id=self.now.id,
@@ -190,7 +190,8 @@ class ProtocolProducer:
                     check(each["ErrorCode"], f"Produce of {self.name} to partition {each['Index']}")
         return refused
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
+        """End the transaction; returns with the answer of the coordinator. Raises WireError."""
         body = {
             "TransactionalId": self.name,
             "ProducerId": self.now.id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.cost import delivery
+from benchmarks.cost import completion, delivery, memory
 from benchmarks.cost.rows import CostRow, lowered_by
 from benchmarks.measuring.table import number
 from reports.model.wording import number as grouped
@@ -61,6 +61,45 @@ def _marker_share(row: CostRow) -> float:
     """The markers in percent of all offsets."""
     markers = row.counts["markers"]
     return 100 * markers / (markers + row.counts["records"])
+
+
+def by_replication(rows: Rows) -> str:
+    """Transactions by replicas, and acks."""
+    *factors, acks = rows
+    costs = ", ".join(f"{number(each.ratio.median)} times with {each.name}" for each in factors)
+    return (
+        f"Throughput without transactions against that with them: {costs}. A plain producer with {acks.name} writes "
+        f"{number(acks.ratio.median)} times as many records per second as with acks=all."
+    )
+
+
+def by_completion(rows: Rows) -> str:
+    """The last marker against the answer."""
+    times = "; ".join(
+        f"with {each.name} {_p50(each, completion.LAST)} and {_p99(each, completion.LAST)}, where the answer takes "
+        f"{_p50(each, completion.ANSWER)} and {_p99(each, completion.ANSWER)}"
+        for each in rows
+    )
+    return f"The last marker is there after (median and 99 %): {times}."
+
+
+def by_memory(rows: Rows) -> str:
+    """Memory and lag behind a long transaction."""
+    last = rows[-1]
+    behind, other = (
+        grouped(round(last.counts[memory.behind(each)])) for each in (delivery.COMMITTED, delivery.UNCOMMITTED)
+    )
+    return (
+        f"Behind {last.name} a read_committed consumer took {last.ratio.seen[0] / 1000:.0f} MB of memory, "
+        f"{number(last.ratio.median)} times as much as a read_uncommitted one. When the commit was requested it was "
+        f"{behind} records behind, the other one {other}."
+    )
+
+
+def by_streams(rows: Rows) -> str:
+    """Both guarantees by interval."""
+    costs = ", ".join(f"{number(1 / each.ratio.median)} times as many with {each.name}" for each in rows)
+    return f"Records per second of Kafka Streams with at_least_once, against exactly_once_v2: {costs}."
 
 
 def by_protocols(rows: Rows) -> str:

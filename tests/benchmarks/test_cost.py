@@ -15,8 +15,20 @@ import pytest
 from confluent_kafka import KafkaException
 
 from benchmarks.cost import __main__ as command
-from benchmarks.cost import delivery, loading, pending, producer_ids, protocols, throughput
+from benchmarks.cost import (
+    completion,
+    delivery,
+    loading,
+    memory,
+    pending,
+    producer_ids,
+    protocols,
+    replication,
+    streams,
+    throughput,
+)
 from benchmarks.cost.cost_cluster import CostCluster
+from benchmarks.cost.memory import ReaderFigures
 from benchmarks.cost.page import SECTIONS, page, plots, tables
 from benchmarks.cost.plot import Plot, PlotCurve, curve_of
 from benchmarks.cost.producing import Batching, WritingCell, checked, send
@@ -72,6 +84,24 @@ def figures() -> dict[str, PartFigures]:
             writing("transactions that write to 1 partition", 1, (9.0,) * 3, 11.0, 1),
             writing("transactions that write to 100 partitions", 100, (90.0,) * 3, 222.0, 100),
         ),
+        "replication": (
+            *(replication.of_replicas(each, [(cell(90_000), cell(10_000, (9.0,) * 20))] * 3) for each in (1, 3)),
+            replication.of_acks([(60_000.0, 50_000.0)] * 3),
+        ),
+        "completion": (completion.row(10, [{completion.LAST: [9.0], completion.ANSWER: [4.0]}] * 3),),
+        "memory": (
+            memory.row(
+                200_000,
+                [
+                    {
+                        delivery.COMMITTED: ReaderFigures(at_commit=0, most_kb=60_000),
+                        delivery.UNCOMMITTED: ReaderFigures(at_commit=199_000, most_kb=50_000),
+                    }
+                ]
+                * 3,
+            ),
+        ),
+        "streams": (streams.row(100, [(10_000.0, 25_000.0)] * 3), streams.row(1_000, [(20_000.0, 25_000.0)] * 3)),
         "protocols": (
             protocols.row(1, [{"protocol 1": [8.0], "commit 1": [4.0], "protocol 2": [6.0], "commit 2": [5.0]}] * 3),
         ),
@@ -127,6 +157,15 @@ def test_a_lower_throughput_is_given_in_percent_with_its_spread() -> None:
         ("throughput", "With a commit every 100 ms the throughput is 20 % (0 … 38 %) lower than without transactions."),
         ("partitions", "Median time of a commit by partitions in the transaction: 11.0 ms with 1, 222 ms with 100."),
         ("partitions", " % of the offsets), each of 78 bytes."),
+        ("replication", "against that with them: 9.00 times with 1 replica, 9.00 times with 3 replicas."),
+        ("replication", "with acks=1 writes 1.20 times as many records per second as with acks=all."),
+        ("completion", "with 10 partitions 9.00 ms and 9.00 ms, where the answer takes 4.00 ms and 4.00 ms"),
+        (
+            "memory",
+            "Behind a transaction of 200 000 records a read_committed consumer took 60 MB of memory, 1.20 times",
+        ),
+        ("memory", "it was 200\u202f000 records behind, the other one 1\u202f000."),
+        ("streams", "2.50 times as many with a commit every 100 ms, 1.25 times as many with a commit every 1 s."),
         ("protocols", "each partition: with 1 partition 6.00 ms against 8.00 ms, 0.75 times as long."),
         ("protocols", "EndTxn alone takes 5.00 ms against 4.00 ms with 1 partition."),
         ("delivery", "has 99 % of the records within 9950 ms with a commit every 10 s."),
