@@ -53,20 +53,24 @@ class CostCluster:
         yield name
         self.client.delete_topics([name])
 
-    def ends(self, topic: str, partitions: int) -> dict[TopicPartition, int]:
+    def ends(self, topic: str, partitions: int, *, at_least: int = 0) -> dict[TopicPartition, int]:
         """The end of each partition once all its transactions are decided. Raises WaitTimeoutError and WireError.
 
         A broker answers a commit before it writes the markers. Until a partition has its marker, its last stable offset is
-        below its high watermark.
+        below its high watermark. With acks=1 it answers before replicas have the records: all ends together are then waited
+        for until they are `at_least` so much.
         """
         places = [TopicPartition(topic, each) for each in range(partitions)]
         found: dict[TopicPartition, int] = {}
 
         def quiet() -> bool:
             found.update(self.client.list_offsets(places))
-            return self.client.list_offsets(places, isolation=Isolation.READ_COMMITTED) == found
+            stable = self.client.list_offsets(places, isolation=Isolation.READ_COMMITTED) == found
+            return stable and sum(found.values()) >= at_least
 
-        await_until(quiet, f"the markers of {topic}", timeout_s=QUIET_WITHIN_S, last=lambda: str(found))
+        await_until(
+            quiet, f"the last records and markers of {topic}", timeout_s=QUIET_WITHIN_S, last=lambda: str(found)
+        )
         return found
 
     def marker_bytes(self, at: TopicPartition, end: int) -> int:

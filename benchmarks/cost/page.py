@@ -209,7 +209,8 @@ SECTIONS: Mapping[str, Section] = {
         measured=(
             "Two consumers, each a process of its own, read a topic while one transaction is written to it at full speed. "
             "*records behind* are those that a consumer does not have when the commit is requested. The memory is the most "
-            "that was resident; a consumer of librdkafka queues up to 64 MB."
+            "that was resident. When the transaction has ended all its records come at once, and a consumer of librdkafka "
+            "queues up to 64 MB of them."
         ),
     ),
     "idempotence": Section(

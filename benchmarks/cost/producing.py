@@ -166,7 +166,7 @@ def checked(
     began_s = time.monotonic()
     sent, commits_ms = write()
     seconds = time.monotonic() - began_s
-    after = cluster.ends(topic, partitions)
+    after = cluster.ends(topic, partitions, at_least=sum(before.values()) + sent)
     markers = sum(after.values()) - sum(before.values()) - sent
     if markers < len(commits_ms) or (markers and not commits_ms):
         raise WorthlessRateError(
