@@ -15,6 +15,7 @@ from chaos.arena import Arena, admin_of
 from chaos.cluster import BrokerId, PartitionView
 from chaos.errors import UnresolvedTargetError
 from verification.vocabulary.history import LEADERLESS
+from wire.deadline import Deadline
 from wire.errors import WireError
 from wire.values import TopicPartition
 
@@ -24,6 +25,9 @@ ONGOING = "Ongoing"
 OPENED_WITHIN_S = 10.0
 #: A look is a few requests to each broker, some 10 ms; the shortest transactions last 50 ms.
 LOOK_EVERY_S = 0.02
+#: Coordinators answer within milliseconds. One that was killed is asked too, until the metadata is without it; then the look
+#: is made again.
+ANSWERED_WITHIN_S = 5.0
 
 
 class Target(Protocol):
@@ -165,7 +169,7 @@ class TransactionCoordinatorOf:
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinatorOfOpenIn:
+class CoordinatorOfOpenTransaction:
     """The transaction coordinator of a transaction that is open in a topic; of several, that of the lowest id.
 
     For foreign programs, whose transactional ids the harness does not know. ListTransactions and DescribeTransactions (3.0+)
@@ -182,8 +186,9 @@ class CoordinatorOfOpenIn:
         """The coordinator of each transaction that is open in the topic, in the order of ids; none without an answer."""
         topic, admin = arena.partition(self.topic, 0).topic, admin_of(arena)
         try:
-            listed = admin.list_transactions((ONGOING,))
-            states = admin.describe_transactions(sorted(listed))
+            within = Deadline.after(ANSWERED_WITHIN_S)
+            listed = admin.list_transactions((ONGOING,), within)
+            states = admin.describe_transactions(sorted(listed), within)
         except WireError:
             return ()
         return tuple(

@@ -13,13 +13,13 @@ from chaos.faults.sites import CutSite
 from chaos.frames import Direction, Drop, FrameFilter, Hold
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
-from chaos.targets import CoordinatorOfOpenIn, GroupCoordinator, LeaderOf
+from chaos.targets import CoordinatorOfOpenTransaction, GroupCoordinator, LeaderOf
 from fixtures.workloads.pipeline import PIPELINE
 from runner.scenarios.scenario import BROKEN_FLOORS, STRUCK
 from verification.vocabulary.experiment import Floor
 
 OUTPUT, PARTITIONS = "billing-events", 4
-COORDINATOR = CoordinatorOfOpenIn(OUTPUT)
+COORDINATOR = CoordinatorOfOpenTransaction(OUTPUT)
 #: The group's session (6 s) and the transaction timeout (10 s) are over, and the group may have to meet again.
 TAKEN_OVER_S = 40.0
 
@@ -54,5 +54,6 @@ ANSWERS_LOST, ANSWERS_LATE = (
     )
     for action in (Drop(), Hold())
 )
-#: All that a network does between instances and their coordinators; the cut spares what other brokers coordinate.
+#: All that a network does between instances and their coordinators; the cut spares what other brokers coordinate. It is
+#: longer than the transaction timeout, so that the transaction which was open there is aborted.
 NETWORK_FAILS = (Step(fault=CutSite(PIPELINE, COORDINATOR), after_s=2, hold_s=13), ANSWERS_LOST, ANSWERS_LATE)

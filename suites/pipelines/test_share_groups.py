@@ -28,7 +28,7 @@ from suites.pipelines.attacks import CUT_OFF, IN_TURN, PARTITIONS, WORKED
 
 NEWEST = "4.3.1"
 #: The leader of a partition remembers which of its records were handed out; a coordinator keeps that for the next leader.
-BROKERS_CRASH = (
+INPUT_BROKERS_CRASH = (
     Step(fault=CrashBroker(LeaderOf(INPUTS, 0)), after_s=2, hold_s=3),
     Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3, once_whole=True),
 )
@@ -68,7 +68,7 @@ def test_share_group_with_a_key(run: RunScenario) -> None:
     run(
         cluster=PIPELINE_CLUSTER,
         workload=workers("unique"),
-        schedule=(IN_TURN, IN_TURN, *CUT_OFF, *BROKERS_CRASH),
+        schedule=(IN_TURN, IN_TURN, *CUT_OFF, *INPUT_BROKERS_CRASH),
         floors=FLOORS,
     )
 

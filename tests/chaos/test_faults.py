@@ -34,7 +34,7 @@ from chaos.schedule import Step, duration_s
 from chaos.targets import (
     AllBrokers,
     Controller,
-    CoordinatorOfOpenIn,
+    CoordinatorOfOpenTransaction,
     FollowerOf,
     GroupCoordinator,
     LeaderOf,
@@ -54,7 +54,7 @@ EFFECTIVE: list[Fault] = [
     CrashBroker(LEADER),
     CrashBroker(AllBrokers()),
     CrashBroker(TransactionCoordinatorOf(0)),
-    CrashBroker(CoordinatorOfOpenIn("billing-events")),
+    CrashBroker(CoordinatorOfOpenTransaction("billing-events")),
     StopBroker(Controller()),
     PauseBroker(LEADER),
     CutFollowers("billing-events", 0),

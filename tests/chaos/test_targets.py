@@ -10,10 +10,10 @@ from chaos.arena import Arena
 from chaos.cluster import BrokerId
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.brokers import CrashBroker
-from chaos.targets import CoordinatorOfOpenIn, LeaderAwayFromCoordinators
+from chaos.targets import CoordinatorOfOpenTransaction, LeaderAwayFromCoordinators
 from tests.support.fake_cluster import BILLING, FakeAdmin, arena
 
-OPEN_IN = CoordinatorOfOpenIn("billing-events")
+OPEN_IN = CoordinatorOfOpenTransaction("billing-events")
 
 
 @pytest.fixture

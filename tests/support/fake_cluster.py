@@ -310,7 +310,7 @@ class FakeAdmin:
     initialised: list[str] = field(default_factory=list)
     open_in: Callable[[], list[tuple[str, int | None]]] = list
 
-    def list_transactions(self, states: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    def list_transactions(self, states: tuple[str, ...], deadline: object = None) -> dict[str, dict[str, Any]]:
         if not self.changes:
             raise DeadlineError("no coordinator")
         return {f"at-{broker}": {"Coordinator": broker} for _, broker in self.open_in()}
@@ -336,7 +336,7 @@ class FakeAdmin:
             self.levels[name] = level
         return {"ErrorCode": 0, "ErrorMessage": None}
 
-    def describe_transactions(self, ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    def describe_transactions(self, ids: tuple[str, ...], deadline: object = None) -> dict[str, dict[str, Any]]:
         found = {name: {"ProducerId": 7, "ProducerEpoch": epoch} for name, epoch in self.epochs.items()}
         self.epochs = {name: epoch + self.rise for name, epoch in self.epochs.items()}
         opened = {f"at-{broker}": {"Topics": [{"Topic": topic}]} for topic, broker in self.open_in()}
