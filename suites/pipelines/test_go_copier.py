@@ -10,7 +10,6 @@ from chaos.schedule import Step
 from fixtures.pipelines.manifest import GO_COPIER, load
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
-    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
@@ -44,4 +43,4 @@ def test_go_copier_paused(run: RunScenario) -> None:
 def test_go_copier_while_brokers_and_the_network_fail(run: RunScenario) -> None:
     """A copier with franz-go copies each input exactly once, though its network fails and brokers crash."""
     schedule = (*NETWORK_FAILS, *BROKERS_CRASH)
-    run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=schedule, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=schedule, floors=PIPELINE_FLOORS)

@@ -113,7 +113,7 @@ def test_connect_while_brokers_crash(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "TXN-25")
 def test_connect_while_the_network_fails(run: RunScenario) -> None:
     """A source connector with exactly-once support copies each input exactly once, though its network fails."""
-    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=PIPELINE_FLOORS)
 
 
 @nightly

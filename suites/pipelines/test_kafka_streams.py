@@ -111,7 +111,7 @@ def test_streams_while_brokers_crash(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "TXN-25")
 def test_streams_while_the_network_fails(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 copies each input exactly once, though its network fails."""
-    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=PIPELINE_FLOORS)
 
 
 @requirement("GRP-04", "GRP-19", "FENCE-02")

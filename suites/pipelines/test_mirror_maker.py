@@ -19,7 +19,6 @@ from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
-    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
@@ -96,7 +95,7 @@ def test_mirror_while_brokers_and_the_network_fail(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=between_clusters("enabled", commit_ms=200),
         schedule=(*NETWORK_FAILS, *BROKERS_CRASH),
-        floors=BROKEN_FLOORS,
+        floors=PIPELINE_FLOORS,
     )
 
 

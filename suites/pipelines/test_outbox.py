@@ -18,7 +18,6 @@ from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
-    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
@@ -133,7 +132,7 @@ def test_transactional_relay_while_all_fail(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=outbox("service", "transactional-relay"),
         schedule=ALL_FAIL,
-        floors=BROKEN_FLOORS,
+        floors=PIPELINE_FLOORS,
     )
 
 
@@ -157,7 +156,7 @@ def test_debezium_while_all_fail(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=captured("enabled", commit_ms=500),
         schedule=ALL_FAIL,
-        floors=BROKEN_FLOORS,
+        floors=PIPELINE_FLOORS,
     )
 
 

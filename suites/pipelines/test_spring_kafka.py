@@ -94,7 +94,7 @@ def test_spring_paused(run: RunScenario) -> None:
 def test_spring_while_brokers_and_the_network_fail(run: RunScenario) -> None:
     """A Spring batch listener copies each input exactly once, though its network fails and brokers crash."""
     workload, schedule = order_listener("batch", PAUSE_MS="50"), (*NETWORK_FAILS, *BROKERS_CRASH)
-    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=schedule, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=schedule, floors=PIPELINE_FLOORS)
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
