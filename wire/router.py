@@ -2,7 +2,8 @@
 
 Every request has one deadline. There are two kinds. A request that changes nothing is repeated after a lost connection
 and after the codes of ``RETRIABLE`` (metadata moved, coordinator loading …). One that changes something is repeated only
-after codes with which the broker says that it did nothing. Nothing else is ever repeated.
+after codes with which the broker says that it did nothing, and where no connection was made, so that nothing was sent: for
+some seconds metadata name a controller that is stopped. Nothing else is ever repeated.
 
 Brokers are reached at the addresses that Metadata gives through the listener of the bootstrap address.
 """
@@ -19,7 +20,7 @@ from uuid import UUID
 from wire.codes import RETRIABLE, ErrorCode
 from wire.connection import Authentication, Connection
 from wire.deadline import Deadline
-from wire.errors import BrokerError, DeadlineError, DisconnectedError, VersionError
+from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, VersionError
 from wire.messages import Definitions
 from wire.pool import Pool
 from wire.primitives import Raw
@@ -143,7 +144,7 @@ class Router:
         codes: frozenset[ErrorCode] = RETRIABLE,
         harmless: bool = True,
     ) -> Answer:
-        """Ask until there is an answer, again after ``codes`` and (if harmless) after lost connections."""
+        """Ask until there is an answer: again after ``codes``, unsent requests, and (if harmless) lost connections."""
         deadline = deadline or self.deadline()
         last: Exception | None = None
         for turn in range(1 << 20):
@@ -154,7 +155,7 @@ class Router:
                     raise
                 last = error
             except (DisconnectedError, DeadlineError) as error:
-                if not harmless:
+                if not (harmless or isinstance(error, ConnectError)):
                     raise
                 # The error of a broker says more than that no time was left to ask again.
                 last = last if isinstance(last, BrokerError) and deadline.passed else error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from runner.scenarios.scenario_run import ScenarioRun
 from runner.upgrades.path import release_lines
 from verification.sources.access import Access
 from wire.codes import ErrorCode
-from wire.errors import BrokerError
+from wire.errors import BrokerError, DeadlineError, DisconnectedError, WireError
 
 if TYPE_CHECKING:
     from runner.scenarios.scenario import Scenario
@@ -94,20 +94,28 @@ class GivenScenarioRun(ScenarioRun):
         if not self._watches:
             super().create_topics()
             return
-        seen = ""
+        seen, lost = "", False
 
         def created() -> bool:
-            nonlocal seen
+            nonlocal seen, lost
             try:
                 alive = self._given.view().alive
                 seen = f"{len(alive)} brokers"
                 if len(alive) < self.scenario.replication:
                     return False
+                if lost:
+                    # Some may exist, of a request whose answer was lost with its broker.
+                    with suppress(WireError):
+                        self.quiescence.client.delete_topics([topic.name for topic in self.topics()])
                 super(GivenScenarioRun, self).create_topics()
             except (ObservationError, BrokerError) as error:
-                if isinstance(error, BrokerError) and error.error != ErrorCode.INVALID_REPLICATION_FACTOR:
+                awaited = {ErrorCode.INVALID_REPLICATION_FACTOR, *([ErrorCode.TOPIC_ALREADY_EXISTS] if lost else [])}
+                if isinstance(error, BrokerError) and error.error not in awaited:
                     raise
                 seen = str(error)
+                return False
+            except (DisconnectedError, DeadlineError) as error:
+                seen, lost = str(error), True
                 return False
             return True
 

@@ -87,6 +87,35 @@ def test_a_lost_connection_is_replaced_for_a_question() -> None:
             assert asking.list_offsets([ORDERS]) == {ORDERS: 7}
 
 
+def test_a_change_is_asked_for_again_where_nothing_was_sent() -> None:
+    """Metadata name a controller that is stopped; the one after it gets the request."""
+    where: list[tuple[str, int]] = []
+    asked: list[int] = []
+
+    def script(peer: Peer) -> None:
+        _, version, correlation = peer.take()
+        offered = [
+            {"ApiKey": key, "MinVersion": lowest, "MaxVersion": highest}
+            for key, lowest, highest in ((2, 1, 3), (3, 0, 8), (19, 2, 4))
+        ]
+        peer.answer(correlation, "ApiVersionsResponse", version, {"ApiKeys": offered})
+        answer_metadata(peer, where[1], leader=1)
+        answer_metadata(peer, where[0], leader=1)
+        key, version, correlation = peer.take()
+        asked.append(key)
+        peer.answer(correlation, "CreateTopicsResponse", version, {"Topics": [{"Name": "orders", "ErrorCode": 0}]})
+        answer_metadata(peer, where[0], leader=1)
+        answer_offset(peer, 0, 0)
+
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        closed = bound.getsockname()
+    with broker(script) as address:
+        where += [address, closed]
+        with client(address) as asking:
+            asking.create_topics({"orders": 1})
+    assert asked == [19]
+
+
 def test_a_definite_refusal_is_not_asked_again() -> None:
     """A code outside the retriable ones is raised at once."""
     where: list[tuple[str, int]] = []
