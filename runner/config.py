@@ -74,7 +74,8 @@ class RunConfig:
     With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names, as `NAME` or
     `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own. Brokers run in
     `image` if the user named one. `client_driver` is the command line of a
-    driver of the user's own, and `own_name` its name as a client.
+    driver of the user's own, and `own_name` its name as a client. `release_ground` says why this release was chosen, if the
+    user named none for a cluster of their own.
     """
 
     release: Release
@@ -103,6 +104,7 @@ class RunConfig:
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
     given: GivenOptions | None = None
+    release_ground: str = ""
     client_driver: str = ""
     own_name: str = ""
 
@@ -177,7 +179,14 @@ class RunConfig:
             if not (each.supported or each.own)
         ]
         own = [] if self.build is None else [described(self.build, self.image)]
-        return [f"onceproof: {subject}", *own, *dict.fromkeys(unlocked), f"evidence and report: {self.directory}"]
+        ground = [self.release_ground] if self.release_ground else []
+        return [
+            f"onceproof: {subject}",
+            *ground,
+            *own,
+            *dict.fromkeys(unlocked),
+            f"evidence and report: {self.directory}",
+        ]
 
     @property
     def recorded_profile(self) -> str:

@@ -19,6 +19,7 @@ from reports.comparing import baseline
 from reports.model.errors import UnfitBaselineError
 from runner.config import DEFAULT_CLIENT, OUT, SEED_LIMIT, Only, Profile, RunConfig, Runtime
 from runner.given.options import GivenOptions, add_given_options, given_options
+from runner.given.release import chosen_release
 from runner.own_build import add_build_options, own_build, own_image
 from runner.upgrades.options import (
     UpgradeOptions,
@@ -45,7 +46,11 @@ def add_options(parser: pytest.Parser) -> None:
     anyway, and distinct ids of parametrized tests.
     """
     group = parser.getgroup("onceproof", "Onceproof: exactly-once conformance of Kafka")
-    group.addoption("--kafka", metavar="VERSION", help="Kafka release under test (default: the newest supported)")
+    group.addoption(
+        "--kafka",
+        metavar="VERSION",
+        help="Kafka release under test (default: the newest supported; with --bootstrap: of the line that its brokers show)",
+    )
     add_build_options(group)
     group.addoption("--runtime", choices=["auto", "docker", "local"], default="auto", help="how brokers run")
     group.addoption(
@@ -112,7 +117,9 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         other_job = str(only) if only in (Only.UPGRADE, Only.PIPELINES) else ""
         given = given_options(options, watches=watches, scripted=only is Only.PROTOCOL, other_job=other_job)
         pipeline = load(Path(options.manifest)) if options.manifest else None
-        release = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release()
+        release, ground = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release(), ""
+        if given is not None and not options.kafka:
+            release, ground = chosen_release(given)
         own = image or build
         release = release if own is None else own.release
         release = release if upgrade is None else upgrade.target
@@ -128,6 +135,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     started = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
     return RunConfig(
         release=release,
+        release_ground=ground,
         runtime=_runtime(options, local=(upgrade or build) is not None, given=given is not None),
         client=client,
         client_driver=options.client_driver,

@@ -193,8 +193,6 @@ def _objections(options: Any, other_job: str) -> Iterator[str]:
         yield f"is an option of `tox -e conformance`; `tox -e {other_job}` starts clusters of its own"
     if options.kafka_libs:
         yield "runs on your cluster, so --kafka-libs has no meaning"
-    if not options.kafka:
-        yield "needs --kafka VERSION, the release of that cluster: no request tells it"
     if options.runtime != "auto":
         yield f"runs on your cluster, so --runtime {options.runtime} has no meaning"
     if options.keep:

@@ -137,15 +137,15 @@ def _reach(client: Client, given: GivenOptions) -> Metadata:
 
 
 def _say_releases(found: Mapping[BrokerId, str], named: Release, say: Callable[[str], None]) -> None:
-    """Print the line of each broker's release, and warn of brokers that are of another than the user named."""
+    """Print the line of each broker's release, and warn of brokers that are of another than the run expects."""
     if not found:
         return
     say(f"cluster: {by_release(found)}")
     expected = f"Kafka {line_of(named)}"
     if others := {broker: release for broker, release in found.items() if release != expected}:
         say(
-            f"warning: --kafka names {named}, but the brokers' feature levels say {by_release(others)};"
-            " known bugs are named by --kafka"
+            f"warning: this run expects Kafka {named}, but the brokers' feature levels say {by_release(others)};"
+            f" known bugs are those of {named}, and --kafka names another release"
         )
 
 

@@ -111,12 +111,18 @@ def test_a_run_behind_tls_and_sasl_leaves_the_cluster_as_it_was(
 def test_the_look_says_which_protocol_cases_can_be_performed(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
-    """And why the others cannot; nothing is created."""
+    """And why the others cannot; nothing is created. The brokers show the line of their release."""
     before, file = everything(granted), properties(granted, tmp_path / "client.properties")
     assert granted.security is not None
-    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file), "--kafka", RELEASE)
+    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file))
     ended = command("pytest", "suites/protocol", *where, "--dry-run", "--run-dir", str(tmp_path / "run")).end()
     assert ended.code == 0, ended.output
+    line = line_of(parse_release(RELEASE))
+    shown = (
+        rf"^release: {re.escape(line)}\.\d+, the newest supported of the line .* \(Kafka {re.escape(line)}: 1, 2, 3\)$"
+    )
+    assert re.search(shown, ended.output, re.MULTILINE), ended.output
+    assert "warning: this run expects" not in ended.output
     assert int(re.findall(r"^protocol cases: (\d+) can be performed", ended.output, re.MULTILINE)[0]) > 20
     assert re.search(rf"^protocol cases: [1-9]\d* cannot: {NEEDS_THE_INSIDE}$", ended.output, re.MULTILINE)
     assert everything(granted) == before

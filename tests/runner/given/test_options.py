@@ -63,7 +63,6 @@ def test_a_broker_may_be_a_program() -> None:
         ({"scripted": False, "bootstrap": None}, "--broker-command is for `tox -e protocol`"),
         ({}, "--broker-command starts the broker, so --bootstrap has no meaning"),
         ({"bootstrap": None, "broker_command": "./broker"}, r"--broker-command must contain \{port\}"),
-        ({"bootstrap": None, "kafka": None}, "--broker-command needs --kafka VERSION"),
     ],
 )
 def test_a_program_that_cannot_be_started_is_one_sentence(given: dict[str, Any], said: str) -> None:
