@@ -19,10 +19,11 @@ from fixtures.clusters.given.program import BrokerProgram
 from fixtures.clusters.given.runtime import GivenRuntime
 from fixtures.clusters.locks.releases import fetch_release, parse_release
 from fixtures.clusters.pool import ClusterPool
+from fixtures.downloads.cache import cache_dir
 from runner.protocol.toolkit.case import Needs
 from tests.support.paths import ROOT
 from tests.support.real_cluster import RELEASE
-from tests.support.whole_commands import Command, python
+from tests.support.whole_commands import BARE, Command, python
 
 pytestmark = pytest.mark.cluster
 
@@ -36,9 +37,9 @@ def protocol(tmp_path: Path) -> Iterator[Callable[..., Command]]:
     """Starts `tox -e protocol` on a broker; it ends with the test."""
     commands: list[Command] = []
 
-    def start(broker: str, *more: str) -> Command:
+    def start(broker: str, *more: str, variables: dict[str, str] | None = None) -> Command:
         run = ("--broker-command", broker, "--kafka", RELEASE, "--run-dir", str(tmp_path / "run"))
-        commands.append(Command(tmp_path, python("pytest", "suites/protocol", *run, *more), {}))
+        commands.append(Command(tmp_path, python("pytest", "suites/protocol", *run, *more), variables or {}))
         return commands[-1]
 
     yield start
@@ -67,6 +68,21 @@ def test_a_broker_of_another_make_passes_fails_and_lacks(protocol: Callable[...,
     assert "Produce" in asked
     assert not (tmp_path / "run" / "clusters" / "cases-1" / "cluster-1").exists()
     ended.left_nothing()
+
+
+def test_a_machine_without_java_performs_cases(protocol: Callable[..., Command], tmp_path: Path) -> None:
+    """Without one in PATH, JAVA_HOME or the cache, none is fetched, and a case that calls kafka-clients is left out."""
+    cache = tmp_path / "cache" / "onceproof"
+    cache.mkdir(parents=True)
+    (cache / "maven").symlink_to(cache_dir() / "maven")
+    bare = {**BARE, "PATH": str(tmp_path), "JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(cache.parent)}
+    cases = "the_next_batch_is_appended or a_java_producer_without_settings"
+    ended = protocol(MOCK, "-k", cases, variables=bare).end(within_s=ENDS_WITHIN_S)
+    assert ended.code == 0, ended.output
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    found = {each["id"]: each["reason"] for each in results["cases"] if each["verdict"] != "PASS"}
+    assert len(results["cases"]) == 2
+    assert list(found.values()) == ["it needs kafka-clients, and so Java 17 to 25, which this machine does not have"]
 
 
 def test_a_broker_that_ended_is_started_again(tmp_path: Path) -> None:
