@@ -91,7 +91,7 @@ def _store(cluster: LocalCluster, directory: Path) -> Path:
 def run(cluster: LocalCluster, given: dict[str, str], place: Path, *more: str) -> Ended:
     """A whole run on the cluster; its directory is `run` in the place."""
     file = written(place / "client.properties", given)
-    where = ("--bootstrap", security_of(cluster).bootstrap, "--client-properties", str(file), "--kafka", RELEASE)
+    where = ("--bootstrap", security_of(cluster).bootstrap, "--client-properties", str(file))
     (place / "started").mkdir()
     command = Command(place / "started", python("pytest", "suites", *where, "--run-dir", str(place / "run"), *more), {})
     try:
@@ -109,10 +109,11 @@ def named(mode: Any) -> str:
 
 @pytest.mark.parametrize("entered", MODES, indirect=True, ids=named)
 def test_the_preflight_finds_its_way_in(entered: tuple[LocalCluster, dict[str, str]], tmp_path: Path) -> None:
-    """All rights are there, so it lists what can be run and ends well."""
+    """All rights are there, so it lists what can be run and ends well; the brokers show the line of their release."""
     ended = run(*entered, tmp_path, "--dry-run")
     assert ended.code == 0, ended.output
     assert "cluster: 3 brokers" in ended.output
+    assert f"release: {RELEASE}, the newest supported of the line that the brokers show" in ended.output
     assert "no quota holds for this principal" in ended.output
     assert not (tmp_path / "run").exists()
 
