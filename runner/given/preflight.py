@@ -1,19 +1,16 @@
 """Looks at a cluster of the user before anything is created there, and changes nothing.
 
-It reaches each advertised listener, reads API versions, feature levels and quotas, and asks for permissions in ways that
-leave no trace: CreateTopics with `ValidateOnly` (KIP-4), FindCoordinator for an id and a group of our prefix (KIP-98,
-KIP-447), and Metadata of a topic that does not exist, with `AllowAutoTopicCreation` off. What is missing is printed as the
-commands of `kafka-acls.sh` that would grant it.
-
-A topic that does not exist has no ACLs of its own, so reading and writing under the prefix is tried for the first time
-by the run itself. The ACLs for that are among the commands whenever one is missing, because they are needed as well.
+It reaches each advertised listener, reads API versions, feature levels and quotas, and asks for each right in a way that
+leaves no trace (`rights.py`). Missing rights are printed as the commands of `kafka-acls.sh` that grant them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import shlex
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -25,19 +22,17 @@ from fixtures.recording.quiescence import QUESTIONS
 from runner.given.cluster_watcher import by_release
 from runner.given.options import GivenOptions
 from runner.given.quotas import quotas
+from runner.given.rights import REPLICAS, RIGHTS, by_resource, in_words, missing_rights, validate_topic
 from runner.upgrades.path import line_of, release_lines
 from wire.client import Client
-from wire.codes import NO_RIGHT
-from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, VersionError, WireError
+from wire.codes import code_name
+from wire.errors import BrokerError, ConnectError, DeadlineError, DisconnectedError, WireError
 from wire.messages import Definitions
-from wire.router import check
-from wire.values import CoordinatorType, Features
+from wire.values import Features
 
 if TYPE_CHECKING:
     from wire.values import Metadata
 
-#: Every scenario has topics with three replicas, of which two must be in sync.
-BROKERS_MIN = 3
 #: A cluster on the other side of the world answers in a second. A firewall that drops everything never does.
 _ANSWERS_WITHIN_S = 10.0
 #: Transactions (KIP-98).
@@ -52,16 +47,6 @@ class ClusterRefusedError(EnvironmentProblemError):
 
 class UnfitClusterError(UsageError):
     """The cluster of the user cannot carry a run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """A permission that a run needs: how it is asked for, and the resource and operations that `kafka-acls.sh` grants."""
-
-    what: str
-    ask: Callable[[Client], None]
-    grant: str
-    operations: tuple[str, ...]
 
 
 def preflight(given: GivenOptions, files: ReleaseFiles, *, only_requests: bool, say: Callable[[str], None]) -> None:
@@ -101,16 +86,17 @@ def _look(
             say(f"cluster: it does not offer {', '.join(absent)}")
         elif absent:
             raise UnfitClusterError(f"The cluster at {given.connection.bootstrap} does not offer {', '.join(absent)}.")
-        if len(metadata.brokers) < BROKERS_MIN and not only_requests:
+        if len(metadata.brokers) < REPLICAS and not only_requests:
             raise UnfitClusterError(
-                f"The cluster at {given.connection.bootstrap} has {len(metadata.brokers)} of the {BROKERS_MIN} brokers that"
+                f"The cluster at {given.connection.bootstrap} has {len(metadata.brokers)} of the {REPLICAS} brokers that"
                 " a scenario needs: its topics have three replicas."
             )
         versions = (f"{api} v{client.connection().version_for(api)}" for api in SHOWN if client.offers(api))
         say(f"cluster: it speaks {', '.join(versions)}")
         _require_rights(client, given, replicated=not only_requests)
-        say(f"cluster: {given.connection.principal} may {', '.join(right.what for right in rights(given.prefix))}")
-        for line in quotas(client, given.connection.principal.removeprefix("User:")):
+        principal = given.connection.principal
+        say(f"cluster: {principal} has each right on names that begin with {given.prefix}: {in_words(RIGHTS)}")
+        for line in quotas(client, principal.removeprefix("User:")):
             say(f"cluster: {line}")
 
 
@@ -161,77 +147,32 @@ def _reach_broker(client: Client, broker: int, at: str) -> Features:
 
 
 def _require_rights(client: Client, given: GivenOptions, *, replicated: bool) -> None:
-    """Raise ClusterRefusedError with the commands that grant the permissions that are missing.
+    """Raise ClusterRefusedError with the commands that grant the rights that are missing.
 
     Raises UnfitClusterError where topics have to be `replicated`, and the cluster refuses such a topic.
     """
-    try:
-        missing = [right for right in rights(given.prefix) if _is_missing(client, right, strictly=replicated)]
-    except BrokerError as error:
-        raise UnfitClusterError(
-            f"The cluster at {given.connection.bootstrap} refuses a topic with {BROKERS_MIN} replicas: {error}."
-        ) from error
-    if missing:
-        commands = "\n  ".join(_command(given, right) for right in missing)
+    name = f"{given.prefix}{uuid.uuid4().hex[:12]}-preflight"
+    if missing := missing_rights(client, name):
+        commands = "\n  ".join(_command(given, *each) for each in by_resource(missing))
         raise ClusterRefusedError(
-            f"{given.connection.principal} may not {'; may not '.join(right.what for right in missing)}.",
-            hint=f"These commands grant it:\n  {commands}",
+            f"{given.connection.principal} lacks rights on names that begin with {given.prefix}: {in_words(missing)}.",
+            hint="An administrator grants them with these commands, if the brokers name the principal as Kafka does by"
+            f" default:\n  {commands}",
         )
+    if not replicated:
+        return
+    for item in validate_topic(client, name)["Topics"]:
+        if item["ErrorCode"]:
+            raise UnfitClusterError(
+                f"The cluster at {given.connection.bootstrap} refuses a topic with {REPLICAS} replicas: "
+                f"{code_name(item['ErrorCode'])}: {item.get('ErrorMessage') or ''}."
+            )
 
 
-def _is_missing(client: Client, right: Permission, *, strictly: bool) -> bool:
-    """Raises BrokerError for another refusal than for a missing right, if `strictly`."""
-    try:
-        right.ask(client)
-    except BrokerError as error:
-        if strictly and error.error not in NO_RIGHT:
-            raise
-        return error.error in NO_RIGHT
-    except VersionError:
-        pass  # there are no rights on a request that is not offered
-    return False
-
-
-def rights(prefix: str) -> Iterator[Permission]:
-    """The permissions that every run needs on its prefix."""
-    yield Permission(
-        what=f"create topics that begin with {prefix}",
-        ask=lambda client: _validate_topic(client, f"{prefix}preflight"),
-        grant=f"--topic {prefix}",
-        operations=("Create", "Delete", "Describe", "DescribeConfigs", "Read", "Write"),
-    )
-    yield Permission(
-        what=f"use transactional ids that begin with {prefix}",
-        ask=lambda client: _find(client, f"{prefix}preflight", CoordinatorType.TRANSACTION),
-        grant=f"--transactional-id {prefix}",
-        operations=("Describe", "Write"),
-    )
-    yield Permission(
-        what=f"use groups that begin with {prefix}",
-        ask=lambda client: _find(client, f"{prefix}preflight", CoordinatorType.GROUP),
-        grant=f"--group {prefix}",
-        operations=("Delete", "Describe", "Read"),
-    )
-
-
-def _find(client: Client, name: str, kind: CoordinatorType) -> None:
-    client.find_coordinator(name, kind, client.deadline())
-
-
-def _validate_topic(client: Client, name: str) -> None:
-    """Ask whether a topic could be created; it is not."""
-    controller = client.metadata([]).controller
-    topic = {"Name": name, "NumPartitions": 1, "ReplicationFactor": BROKERS_MIN, "Configs": []}
-    body = {"Topics": [topic], "TimeoutMs": round(_ANSWERS_WITHIN_S * 1000), "ValidateOnly": True}
-    answer = client.call("CreateTopics", body, broker=controller if controller >= 0 else None)
-    for item in answer["Topics"]:
-        check(item["ErrorCode"], f"CreateTopics of {item['Name']}: {item.get('ErrorMessage') or ''}")
-
-
-def _command(given: GivenOptions, right: Permission) -> str:
-    file = f" --command-config {given.file}" if given.file else ""
+def _command(given: GivenOptions, resource: str, operations: Sequence[str]) -> str:
+    file = f" --command-config {shlex.quote(str(given.file))}" if given.file else ""
     return (
-        f"kafka-acls.sh --bootstrap-server {given.connection.bootstrap}{file} --add --allow-principal"
-        f" '{given.connection.principal}' --resource-pattern-type prefixed {right.grant}"
-        + "".join(f" --operation {each}" for each in right.operations)
+        f"kafka-acls.sh --bootstrap-server {given.connection.bootstrap}{file} --add"
+        f" --allow-principal {shlex.quote(given.connection.principal)} --resource-pattern-type prefixed"
+        f" --{resource} {given.prefix}" + "".join(f" --operation {each}" for each in operations)
     )

@@ -12,19 +12,41 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import ResourceType
 
 from chaos.cluster import BrokerId
+from fixtures.clusters.given.connection import read_connection
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster, OtherRelease
-from fixtures.clusters.locks.releases import default_release, fetch_release, parse_release, supported_releases
+from fixtures.clusters.locks.releases import (
+    default_release,
+    fetch_release,
+    parse_release,
+    supported_releases,
+)
 from fixtures.clusters.spec import ClusterSpec, SecuredListener
+from fixtures.waiting import await_until
+from runner.given.options import GivenOptions
+from runner.given.preflight import ClusterRefusedError, preflight
 from runner.protocol.given_cases import NEEDS_THE_INSIDE
 from runner.upgrades.path import line_of
 from tests.support.cluster_client import PATIENCE_S, new_topic
 from tests.support.clusters.listing import everything
-from tests.support.clusters.owned import grant, kept_texts, login, secret, written
+from tests.support.clusters.owned import (
+    PREFIX,
+    RIGHTS,
+    grant,
+    kept_texts,
+    login,
+    secret,
+    security_of,
+    withheld,
+    written,
+)
 from tests.support.real_cluster import RELEASE, launcher
 from tests.support.whole_commands import Command, Ended, starting
+from tests.support.wire_definitions import definitions
+from wire.client import Client
 
 pytestmark = pytest.mark.cluster
 
@@ -334,6 +356,41 @@ def test_missing_rights_are_named_with_the_commands_that_grant_them(
     options = run_options(cluster, file, tmp_path / "run", "--prefix", "elsewhere-", "--dry-run")
     ended = command(*options).end(within_s=RUN_WITHIN_S)
     assert ended.code == 5, ended.output
-    assert "User:owner may not create topics that begin with elsewhere-" in ended.output
+    assert "User:owner lacks rights on names that begin with elsewhere-: Create, Delete, Describe, " in ended.output
     for resource in ("--topic", "--transactional-id", "--group"):
         assert f"--resource-pattern-type prefixed {resource} elsewhere- --operation" in ended.output
+
+
+def looked(cluster: LocalCluster, file: Path) -> str:
+    """The refusal in the look at the cluster; empty if there is none."""
+    connection = read_connection(security_of(cluster).bootstrap, file)
+    given = GivenOptions(connection=connection, prefix=PREFIX, file=file)
+    try:
+        preflight(given, fetch_release(default_release()), only_requests=False, say=print)
+    except ClusterRefusedError as error:
+        return f"exit code {error.exit_code}: {error.sentence}"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "right"),
+    [(kind, right) for kind, rights in RIGHTS.items() for right in rights],
+    ids=str,
+)
+def test_each_right_is_asked_for(granted: LocalCluster, tmp_path: Path, kind: ResourceType, right: str) -> None:
+    """It is named if it alone is missing, and the question leaves nothing behind."""
+    file = properties(granted, tmp_path / "client.properties")
+    lacks = f"{right.title().replace('_', '')} on {kind.name.lower().replace('_', ' ')}s"
+    sentence = f"User:owner lacks rights on names that begin with {PREFIX}: {lacks}."
+    with withheld(granted, kind, right):
+        before = everything(granted)
+        await_until(
+            # Each broker learns of the change a moment later.
+            lambda: looked(granted, file) == f"exit code 5: {sentence}",
+            f"a look that names {lacks}",
+            timeout_s=PATIENCE_S,
+            last=lambda: looked(granted, file),
+        )
+        assert everything(granted) == before
+    with Client(granted.witness_bootstrap, definitions()) as client:
+        assert not [each for each in client.list_transactions() if each.endswith("-preflight")]

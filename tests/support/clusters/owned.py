@@ -6,10 +6,12 @@ import gzip
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -62,6 +64,30 @@ def _inside(principal: str) -> Iterator[AclBinding]:
     for topic, rights in INSIDE.items():
         for right in rights:
             yield _acl(principal, ResourceType.TOPIC, topic, literal, right)
+
+
+@contextmanager
+def withheld(cluster: LocalCluster, kind: ResourceType, right: str) -> Iterator[None]:
+    """Take one right on the prefix away from the owner. Others imply Describe, so that one is denied."""
+    denies = right == "DESCRIBE"
+    permission = AclPermissionType.DENY if denies else AclPermissionType.ALLOW
+    changed = (kind, PREFIX, ResourcePatternType.PREFIXED, security_of(cluster).principal, "*", AclOperation[right])
+    admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
+
+    def change(*, adds: bool) -> None:
+        asked = (
+            admin.create_acls([AclBinding(*changed, permission)])
+            if adds
+            else admin.delete_acls([AclBindingFilter(*changed, permission)])
+        )
+        for done in asked.values():
+            done.result(PATIENCE_S)
+
+    change(adds=denies)
+    try:
+        yield
+    finally:
+        change(adds=not denies)
 
 
 def _acl(principal: str, kind: ResourceType, name: str, pattern: ResourcePatternType, right: str) -> AclBinding:
