@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -394,3 +395,31 @@ def test_each_right_is_asked_for(granted: LocalCluster, tmp_path: Path, kind: Re
         assert everything(granted) == before
     with Client(granted.witness_bootstrap, definitions()) as client:
         assert not [each for each in client.list_transactions() if each.endswith("-preflight")]
+
+
+@pytest.mark.parametrize(
+    ("password", "prefix", "without", "said"),
+    [
+        ("wrong", PREFIX, (), "refuses this client: SASL with"),
+        ("", "nowhere-", (), "User:owner lacks rights on names that begin with nowhere-: Create"),
+        ("", PREFIX, (ResourceType.TOPIC, "WRITE"), "User:owner lacks rights on .*: Write on topics"),
+    ],
+    ids=["password", "prefix", "right"],
+)
+def test_a_run_that_is_refused_creates_nothing(
+    granted: LocalCluster,
+    command: Callable[..., Command],
+    tmp_path: Path,
+    password: str,
+    prefix: str,
+    without: tuple[ResourceType, str] | tuple[()],
+    said: str,
+) -> None:
+    """It looks at the cluster first, and not only with `--dry-run`."""
+    file = properties(granted, tmp_path / "client.properties", password=password)
+    with withheld(granted, *without) if without else nullcontext():
+        before = everything(granted)
+        # A second passes until brokers know the rights, and the run starts for longer.
+        ended = command(*run_options(granted, file, tmp_path / "run", "--prefix", prefix)).end(within_s=RUN_WITHIN_S)
+        assert everything(granted) == before
+    ended.refused(rf"Nothing was started \(exit code 5\): .*{said}", code=5)
