@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,12 +22,14 @@ from fixtures.clusters.given.connection import read_connection
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster, OtherRelease
 from fixtures.clusters.locks.releases import (
+    LAST_OF_3,
     default_release,
     fetch_release,
     parse_release,
     supported_releases,
 )
 from fixtures.clusters.spec import ClusterSpec, SecuredListener
+from fixtures.tools.java import find_java
 from fixtures.waiting import await_until
 from runner.given.options import GivenOptions
 from runner.given.preflight import ClusterRefusedError, preflight
@@ -352,14 +356,25 @@ def test_a_cluster_that_cannot_be_used_is_named_in_a_sentence(
 def test_missing_rights_are_named_with_the_commands_that_grant_them(
     cluster: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
-    """A prefix on which the owner has no rights."""
+    """A prefix on which the owner has no rights: an administrator runs the commands, and the look finds nothing to say."""
     file = properties(cluster, tmp_path / "client.properties")
     options = run_options(cluster, file, tmp_path / "run", "--prefix", "elsewhere-", "--dry-run")
     ended = command(*options).end(within_s=RUN_WITHIN_S)
     assert ended.code == 5, ended.output
     assert "User:owner lacks rights on names that begin with elsewhere-: Create, Delete, Describe, " in ended.output
-    for resource in ("--topic", "--transactional-id", "--group"):
-        assert f"--resource-pattern-type prefixed {resource} elsewhere- --operation" in ended.output
+    commands = re.findall(r"^ +kafka-acls\.sh (.*)$", ended.output, re.MULTILINE)
+    assert len(commands) == len(RIGHTS)
+    for each in commands:
+        words = shlex.split(each)
+        assert words[:4] == ["--bootstrap-server", security_of(cluster).bootstrap, "--command-config", str(file)]
+        # Of the supported releases only the last one before 4.0 has this tool in the jars of its brokers.
+        tool = (str(find_java().executable), "-cp", fetch_release(LAST_OF_3).classpath, "kafka.admin.AclCommand")
+        subprocess.run(
+            [*tool, "--bootstrap-server", cluster.witness_bootstrap, *words[4:]], check=True, timeout=PATIENCE_S
+        )
+    ended = command(*options).end(within_s=RUN_WITHIN_S)
+    assert ended.code == 0, ended.output
+    assert "User:owner has each right on names that begin with elsewhere-" in ended.output
 
 
 def looked(cluster: LocalCluster, file: Path) -> str:
