@@ -28,6 +28,8 @@ class Pool:
         self.attempt_s, self.ssl_context, self.authentication = attempt_s, ssl_context, authentication
         self._connections: dict[Address, Connection] = {}
         self._abandoned = False
+        #: Addresses that do not count as any broker, for instance of a broker whose metadata are old.
+        self.shunned: frozenset[Address] = frozenset()
 
     def at(self, address: Address, deadline: Deadline) -> Connection:
         """The connection to an address, opened again if it ended; raises ConnectError, DeadlineError."""
@@ -55,8 +57,8 @@ class Pool:
 
         Raises ConnectError when none does. Raises BrokerError when one refuses this client: another one would, too.
         """
-        for connection in self._connections.values():
-            if not connection.closed:
+        for address, connection in self._connections.items():
+            if not connection.closed and address not in self.shunned:
                 return connection
         failures = []
         for address in tuple(self.bootstrap):

@@ -79,7 +79,8 @@ class IsolateBrokers:
 
     Clients and the witness listener still reach them: an isolated leader goes on answering clients with old metadata.
     The proof is that the role has left them and that every client site can still connect to them. With one broker of
-    three this is also the minority cut from the majority.
+    three this is also the minority cut from the majority. Where commands of the user cut a broker off, clients have no
+    site, and the commands decide whether clients reach it.
     """
 
     target: Target
@@ -105,7 +106,9 @@ class IsolateBrokers:
             left = self.target.left(arena, inside)
             if left is None or not all(arena.cluster.accepts(way) for way in ways):
                 return None
-            return f"{left}; {names(inside)} can still be reached from {', '.join(arena.cluster.sites)}"
+            return (
+                f"{left}; {names(inside)} can still be reached from {', '.join(arena.cluster.sites)}" if ways else left
+            )
 
         return Injection(
             target=names(inside),

@@ -83,7 +83,7 @@ def add_given_options(group: pytest.OptionGroup) -> None:
         metavar="CMD",
         help="tox -e protocol: start your broker, and start it again if it no longer answers: './broker {port}'",
     )
-    group.addoption("--faults", metavar="FILE", help="--bootstrap: your commands that crash, pause … a broker (TOML)")
+    group.addoption("--faults", metavar="FILE", help="--bootstrap: your commands that crash, cut off … a broker (TOML)")
     group.addoption(
         "--prefix", metavar="TEXT", help=f"--bootstrap: names of topics, groups and ids begin so ({DEFAULT_PREFIX})"
     )

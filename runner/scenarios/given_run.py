@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
+from chaos.faults.compound import IsolateThenCrashLeader
 from chaos.faults.frames import TamperFrames
+from chaos.faults.network import IsolateBrokers
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
@@ -45,8 +47,14 @@ if TYPE_CHECKING:
 OF_CLIENTS = (KillClient, PausedZombie, WatchOthers)
 #: Faults of the network between clients and brokers.
 OF_SITES = (CutSite, DegradeSite, LoseResponses, PartitionedZombie, TamperFrames)
-#: Faults of brokers, with the command that they need.
-OF_BROKERS = {CrashBroker: "crash", PauseBroker: "pause", StopBroker: "stop"}
+#: Faults of brokers, with the commands that they need.
+OF_BROKERS: dict[type, tuple[str, ...]] = {
+    CrashBroker: ("crash",),
+    PauseBroker: ("pause",),
+    StopBroker: ("stop",),
+    IsolateBrokers: ("cut",),
+    IsolateThenCrashLeader: ("cut", "crash"),
+}
 
 
 def hindrance(scenario: Scenario, release: str, commands: BrokerCommands) -> str:
@@ -61,11 +69,11 @@ def hindrance(scenario: Scenario, release: str, commands: BrokerCommands) -> str
 
 
 def _hindrance(step: Step, commands: BrokerCommands) -> str:
-    command = OF_BROKERS.get(type(step.fault))
-    if command is not None and not commands.can(command):
-        return f"--faults has no command to {command} a broker: {step.fault.describe()}"
+    needed = OF_BROKERS.get(type(step.fault), ())
+    if missing := [each for each in needed if not commands.can(each)]:
+        return f"--faults has no command to {missing[0]} a broker: {step.fault.describe()}"
     between = isinstance(step.fault, TamperFrames) and not isinstance(step.fault.on, FromSite)
-    if step.let_go_first or between or not (command or isinstance(step.fault, OF_CLIENTS + OF_SITES)):
+    if step.let_go_first or between or not (needed or isinstance(step.fault, OF_CLIENTS + OF_SITES)):
         return f"it needs links between the brokers: {step.describe()}"
     return ""
 

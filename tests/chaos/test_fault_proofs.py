@@ -198,6 +198,14 @@ def test_an_isolated_broker_must_still_be_reached_by_clients() -> None:
     assert injection.confirm() is None
 
 
+def test_where_clients_have_no_links_the_proof_says_nothing_about_them() -> None:
+    """A command of the user cut the broker off."""
+    on = arena()
+    assert isinstance(on.cluster, FakeCluster)
+    on.cluster.sites = ()
+    assert IsolateBrokers(LEADER).inject(on).confirm() == "leader of billing-events-0 moved 1 → 2"
+
+
 def test_a_site_is_cut_off_while_its_clients_are_where_it_says() -> None:
     """They wait at the point when the links are cut, and go on after the cut; clients elsewhere are left alone."""
     on = arena()

@@ -35,7 +35,7 @@ from runner.given.options import GivenOptions
 from runner.given.preflight import ClusterRefusedError, preflight
 from runner.protocol.given_cases import NEEDS_THE_INSIDE
 from runner.upgrades.path import line_of
-from tests.support.cluster_client import PATIENCE_S, new_topic
+from tests.support.cluster_client import PATIENCE_S, around, new_topic
 from tests.support.clusters.listing import everything
 from tests.support.clusters.owned import (
     PREFIX,
@@ -178,21 +178,24 @@ def test_rights_on_the_prefix_are_enough_for_protocol_cases(
 def test_brokers_are_struck_by_commands_of_the_user(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
-    """A crash and a pause, by commands that ask another process; each takes hold, and each is healed."""
+    """A crash, a pause and a cut, by commands that ask another process; each takes hold, and each is healed."""
     with Operator(granted) as operator:
         faults = tmp_path / "faults.toml"
         ask = f"{sys.executable} -c 'from urllib.request import urlopen; urlopen(\"{operator.at}/%s/{{broker}}\")'"
-        names = ("crash", "restart", "pause", "resume")
+        names = ("crash", "restart", "pause", "resume", "cut", "mend")
         faults.write_text(
             "[commands]\n" + "".join(f"{name} = {json.dumps(ask % name)}\n" for name in names), encoding="utf-8"
         )
-        options = ("--faults", str(faults), "-k", "leader_crash_while_sending or leader_paused_past")
+        struck = "leader_crash_while_sending or leader_paused_past or leader_cut_from_its or acknowledged_by_the_leader"
+        options = ("--faults", str(faults), "-k", struck)
         file, run = properties(granted, tmp_path / "client.properties"), tmp_path / "run"
         ended = command(*run_options(granted, file, run, *options)).end(within_s=RUN_WITHIN_S)
     assert ended.code == 0, ended.output
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    assert [each["verdict"] for each in results["scenarios"]] == ["PASS", "PASS"]
-    assert [each.partition("/")[0] for each in operator.asked] == list(names)
+    assert [each["verdict"] for each in results["scenarios"]] == ["PASS"] * 3
+    assert [each["convicted"] for each in results["controls"]] == [True]
+    done = [each.partition("/")[0] for each in operator.asked]
+    assert done == [*names, "cut", "crash", "mend", "restart"], "the last four are of the control"
     ended.left_nothing()
 
 
@@ -278,6 +281,8 @@ class Operator:
             "restart": cluster.start,
             "pause": cluster.pause,
             "resume": cluster.resume,
+            "cut": lambda broker: cluster.links.cut(*around(cluster.links.links(), broker)),
+            "mend": lambda broker: cluster.links.restore(*around(cluster.links.links(), broker)),
         }
         asked = self.asked
 

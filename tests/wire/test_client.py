@@ -13,7 +13,7 @@ from tests.support.wire_definitions import definitions
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.errors import AbandonedError, BrokerError, DeadlineError, DisconnectedError
-from wire.values import Producer, TopicPartition
+from wire.values import Address, Producer, TopicPartition
 
 # Long enough to be sure that nothing comes, short enough to wait for it.
 BRIEF_S = 0.3
@@ -150,6 +150,25 @@ def test_a_question_without_answer_names_the_last_observation() -> None:
             ),
         ):
             asking.leader_of("orders", 0)
+
+
+def test_a_shunned_broker_is_asked_only_by_its_id() -> None:
+    """Its connection is open, and "any broker" is another one."""
+    where: list[tuple[str, int]] = []
+
+    def old(peer: Peer) -> None:
+        metadata_of(peer, where[0], leader=1)
+        answer_offset(peer, 0, 7)
+
+    with broker(old) as first, broker(lambda peer: metadata_of(peer, where[0], leader=-1)) as second:
+        where.append(first)
+        with client(first) as asking:
+            assert asking.metadata(["orders"]).topics["orders"].partitions[0].leader == 1
+            asking.pool.bootstrap = [Address(*second)]
+            asking.pool.shunned = frozenset({Address(*first)})
+            assert asking.metadata(["orders"]).topics["orders"].partitions[0].leader == -1
+            body = {"ReplicaId": -1, "IsolationLevel": 0, "Topics": []}
+            assert asking.call("ListOffsets", body, broker=1)["Topics"][0]["Partitions"][0]["Offset"] == 7
 
 
 def test_a_silent_bootstrap_broker_is_passed_over() -> None:

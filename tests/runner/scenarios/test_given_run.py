@@ -12,9 +12,10 @@ from chaos.clients import SyncPoint
 from chaos.cluster import Site
 from chaos.faults.brokers import CrashBroker, PauseBroker
 from chaos.faults.clients import KillClient
+from chaos.faults.compound import IsolateThenCrashLeader
 from chaos.faults.fault import Fault
 from chaos.faults.frames import TamperFrames
-from chaos.faults.network import IsolateBrokers
+from chaos.faults.network import CutFollowers, IsolateBrokers
 from chaos.faults.sites import CutSite
 from chaos.frames import Direction, Drop, FrameFilter
 from chaos.link_targets import BetweenBrokers, FromSite
@@ -71,7 +72,12 @@ def test_faults_of_clients_of_their_network_and_by_commands_are_possible(fault: 
     ("fault", "said"),
     [
         (PauseBroker(LEADER), "--faults has no command to pause a broker: pause (SIGSTOP) of the leader"),
-        (IsolateBrokers(LEADER), "it needs links between the brokers"),
+        (
+            IsolateBrokers(LEADER),
+            "--faults has no command to cut a broker: the leader of billing-events-0 cut from all",
+        ),
+        (IsolateThenCrashLeader("billing-events", 0), "--faults has no command to cut a broker: leader of billing-"),
+        (CutFollowers("billing-events", 0), "it needs links between the brokers"),
         (
             TamperFrames(on=BetweenBrokers(LEADER, LEADER), frames=RESPONSES, action=Drop()),
             "it needs links between the brokers",
@@ -86,6 +92,13 @@ def test_other_faults_are_not_and_the_reason_is_named(fault: Fault, said: str) -
 def test_a_crash_needs_its_command() -> None:
     """Without `--faults` no broker is touched."""
     assert "--faults has no command to crash a broker" in why(CrashBroker(LEADER), commands=BrokerCommands())
+
+
+def test_a_broker_is_cut_off_by_its_command() -> None:
+    """One that also crashes needs both commands."""
+    cut = BrokerCommands(commands={"cut": "x {broker}", "mend": "y {broker}"})
+    assert why(IsolateBrokers(LEADER), commands=cut) == ""
+    assert "no command to crash a broker" in why(IsolateThenCrashLeader("billing-events", 0), commands=cut)
 
 
 def test_a_pipeline_across_two_clusters_is_not_possible() -> None:
