@@ -274,8 +274,9 @@ class AllBrokers:
         return arena.cluster.brokers
 
     def left(self, arena: Arena, brokers: tuple[BrokerId, ...]) -> str | None:
-        """No broker's process is left."""
-        running = [broker for broker in brokers if arena.cluster.is_running(broker)]
+        """No broker's process is left, and none answers: only that shows what a command of the user did."""
+        cluster = arena.cluster
+        running = [broker for broker in brokers if cluster.is_running(broker) or cluster.answers(broker)]
         return None if running else f"no broker process is left of {len(brokers)}"
 
 

@@ -10,8 +10,8 @@ from chaos.arena import Arena
 from chaos.cluster import BrokerId
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.brokers import CrashBroker
-from chaos.targets import CoordinatorOfOpenTransaction, LeaderAwayFromCoordinators
-from tests.support.fake_cluster import BILLING, FakeAdmin, arena
+from chaos.targets import AllBrokers, CoordinatorOfOpenTransaction, LeaderAwayFromCoordinators
+from tests.support.fake_cluster import BILLING, FakeAdmin, FakeCluster, arena
 
 OPEN_IN = CoordinatorOfOpenTransaction("billing-events")
 
@@ -27,6 +27,16 @@ def with_open(*transactions: tuple[str, int]) -> Arena:
     assert isinstance(on.admin, FakeAdmin)
     on.admin.open_in = lambda: list(transactions)
     return on
+
+
+def test_a_broker_that_answers_has_not_ended() -> None:
+    """The command to end it did nothing."""
+    on = arena()
+    assert isinstance(on.cluster, FakeCluster)
+    on.cluster.dead.update(on.cluster.brokers)
+    assert AllBrokers().left(on, on.cluster.brokers) == "no broker process is left of 3"
+    on.cluster.answers = lambda node: node == 2  # type: ignore[method-assign]
+    assert AllBrokers().left(on, on.cluster.brokers) is None
 
 
 def test_a_partition_away_from_the_coordinators_is_chosen() -> None:

@@ -58,6 +58,10 @@ pytestmark = pytest.mark.cluster
 Run = Callable[..., Ended]
 #: Two scenarios of half a minute; a loaded machine takes several times that.
 RUN_WITHIN_S = 600.0
+#: Longer than a command takes, and than a session (3 s).
+RESTARTED_AFTER_S = 5.0
+#: So long does the scenario hold a crash that was seen.
+HELD_S = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +182,7 @@ def test_rights_on_the_prefix_are_enough_for_protocol_cases(
 def test_brokers_are_struck_by_commands_of_the_user(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
-    """A crash, a pause and a cut, by commands that ask another process; each takes hold, and each is healed."""
+    """By commands that ask another process, which restarts brokers later; each takes hold, and each is healed."""
     with Operator(granted) as operator:
         faults = tmp_path / "faults.toml"
         ask = f"{sys.executable} -c 'from urllib.request import urlopen; urlopen(\"{operator.at}/%s/{{broker}}\")'"
@@ -196,6 +200,8 @@ def test_brokers_are_struck_by_commands_of_the_user(
     assert [each["convicted"] for each in results["controls"]] == [True]
     done = [each.partition("/")[0] for each in operator.asked]
     assert done == [*names, "cut", "crash", "mend", "restart"], "the last four are of the control"
+    (crash,) = results["scenarios"][0]["faults"]
+    assert crash["healed_s"] - crash["confirmed_s"] > RESTARTED_AFTER_S + HELD_S, "it was back when that was seen"
     ended.left_nothing()
 
 
@@ -278,7 +284,8 @@ class Operator:
         self.asked: list[str] = []
         actions: dict[str, Callable[[BrokerId], None]] = {
             "crash": cluster.crash,
-            "restart": cluster.start,
+            # Like an operator that takes note of it, and acts later.
+            "restart": lambda broker: threading.Timer(RESTARTED_AFTER_S, cluster.start, (broker,)).start(),
             "pause": cluster.pause,
             "resume": cluster.resume,
             "cut": lambda broker: cluster.links.cut(*around(cluster.links.links(), broker)),
