@@ -158,7 +158,8 @@ class RunPlugin:
 
     def _perform(self, items: Sequence[pytest.Item]) -> None:
         """Perform most items side by side, and then, when all lanes are empty, those that run alone."""
-        progress = RunProgress(self.record.planned, self.record.ended, self.record.config, self._verdicts)
+        record = self.record
+        progress = RunProgress(record.planned, record.ended, record.config, self._verdicts, record.anomalies)
         alone = [item for item in items if self._kind(item).alone(item)]
         self.console.follow("run", progress.line)
         try:

@@ -28,8 +28,14 @@ def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
     return beside_s + left_s / config.case_lanes_at_last + alone_s
 
 
+def _until_stopped(config: RunConfig) -> bool:
+    return config.given is not None and config.given.until_stopped
+
+
 def summed_up(planned: Collection[Planned], config: RunConfig) -> str:
     """How many experiments there are, and how long they will take."""
+    if _until_stopped(config):
+        return f"windows until Ctrl-C, at most {len(planned)}"
     scenarios = [each for each in planned if not each.case]
     controls, cases = sum(each.control for each in scenarios), len(planned) - len(scenarios)
     parts, lanes = [], 0
@@ -56,14 +62,17 @@ class RunProgress:
         ended: Mapping[str, Ended],
         config: RunConfig,
         verdicts: Sequence[Verdict] = (),
+        anomalies: Mapping[str, int] | None = None,
     ) -> None:
+        """`anomalies` are those of failed experiments, each with the number of experiments that have it."""
         self._planned, self._ended, self._config, self._verdicts = planned, ended, config, verdicts
+        self._anomalies = {} if anomalies is None else anomalies
         self._whole_s = estimated_s(planned.values(), config)
         self._began = self._moved = time.monotonic()
         self._seen = 0
 
     def line(self) -> str:
-        """For instance `112 of 325 have ended, 2 FAIL │ 3.5 min, about 8 min left`."""
+        """For instance `112 of 325 have ended, 2 FAIL (1 lost-write, 2 duplicate) │ 3.5 min, about 8 min left`."""
         now = time.monotonic()
         if self._seen != len(self._ended):
             self._seen, self._moved = len(self._ended), now
@@ -76,7 +85,10 @@ class RunProgress:
         if done_s >= PACED_AFTER_S:
             # What has ended took so much longer than expected, and so will the rest on this machine.
             left_s *= max(1.0, (now - self._began) / done_s)
-        done = f"{len(self._ended)} of {len(self._planned)} have ended"
+        endless = _until_stopped(self._config)
+        done = f"{len(self._ended)} have ended" if endless else f"{len(self._ended)} of {len(self._planned)} have ended"
         if failed := self._verdicts.count(Verdict.FAIL):
-            done += f", {failed} FAIL"
-        return f"{done} │ {(now - self._began) / 60:.1f} min, about {left_s / 60:.0f} min left"
+            kinds = ", ".join(f"{count} {anomaly}" for anomaly, count in sorted(self._anomalies.items()))
+            done += f", {failed} FAIL" + (f" ({kinds})" if kinds else "")
+        left = "until Ctrl-C" if endless else f"about {left_s / 60:.0f} min left"
+        return f"{done} │ {(now - self._began) / 60:.1f} min, {left}"

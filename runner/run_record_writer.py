@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,8 @@ class RunRecordWriter:
     """The record of one run, on disk after each change.
 
     `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run. `withdrawn` are the
-    keys that the user left out by an early end. `last_words` are printed after the report.
+    keys that the user left out by an early end. `anomalies` of scenarios that failed are for the live line, each with the
+    number of these scenarios. `last_words` are printed after the report.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class RunRecordWriter:
         self.console = console
         self.narrowed_by = ""
         self.withdrawn: set[str] = set()
+        self.anomalies: Counter[str] = Counter()
         self.last_words: list[str] = []
         self.machine: dict[str, str] = {}
         self.environment: Environment | None = None

@@ -28,6 +28,8 @@ DEFAULT_RECORDS_PER_S = 2_000
 RECORDS_PER_S_MIN = 300
 #: A whole run writes about a tenth of it.
 DEFAULT_MB = 1_000
+#: Each window is a test of pytest, which has to know all of them before the first one begins.
+UNTIL_STOPPED = "24h"
 #: The characters of a topic's name. Names of runs follow, at most 60 characters of the 249 that a name may have.
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
@@ -38,7 +40,7 @@ class GivenOptions:
 
     `file` is that of `--client-properties`, `faults` that of `--faults`. `program` has
     the broker instead, if the run starts it. `windows` of `window_s` seconds each are watched, in the order of `relay`, and
-    `memory` is for the next one.
+    `memory` is for the next one; without `--for` the user ends them.
     """
 
     connection: ClusterConnection
@@ -50,6 +52,7 @@ class GivenOptions:
     dry_run: bool = False
     windows: int = 0
     window_s: float = 0.0
+    until_stopped: bool = False
     relay: WindowRelay = field(default_factory=lambda: WindowRelay(0, 0.0), compare=False)
     memory: ClusterMemory = field(default_factory=ClusterMemory, compare=False)
     budget: WriteBudget = field(
@@ -62,7 +65,8 @@ class GivenOptions:
         file = f" --client-properties {self.file}" if self.file else ""
         prefix = f" --prefix {self.prefix}" if self.prefix != DEFAULT_PREFIX else ""
         faults = f" --faults {self.faults}" if self.faults else ""
-        watched = f" --for {self.windows * self.window_s:g}s --window {self.window_s:g}s" if self.windows else ""
+        time = "" if self.until_stopped else f" --for {self.windows * self.window_s:g}s"
+        watched = f"{time} --window {self.window_s:g}s" if self.windows else ""
         rate, megabytes = self.budget.records_per_s, self.budget.megabytes
         budget = "" if rate == DEFAULT_RECORDS_PER_S else f" --max-records-per-s {rate:g}"
         budget += "" if megabytes == DEFAULT_MB else f" --max-mb {megabytes:g}"
@@ -97,7 +101,10 @@ def add_given_options(group: pytest.OptionGroup) -> None:
         help=f"--bootstrap: write at most so many records per second ({DEFAULT_RECORDS_PER_S})",
     )
     group.addoption(
-        "--for", dest="watch_for", default="10m", metavar="TIME", help="tox -e watch: how long (90s, 30m, 2h)"
+        "--for",
+        dest="watch_for",
+        metavar="TIME",
+        help=f"tox -e watch: how long (90s, 30m, 2h); without it until Ctrl-C, at most {UNTIL_STOPPED}",
     )
     group.addoption(
         "--window", default="60s", metavar="TIME", help="tox -e watch: so long until the next verdict (60s)"
@@ -171,7 +178,8 @@ def _budget(options: Any) -> WriteBudget:
 
 def _windows(options: Any) -> dict[str, Any]:
     """The number of windows, their seconds and their order. Raises pytest.UsageError."""
-    found = {name: _seconds(text) for name, text in (("--for", options.watch_for), ("--window", options.window))}
+    asked = {"--for": options.watch_for or UNTIL_STOPPED, "--window": options.window}
+    found = {name: _seconds(text) for name, text in asked.items()}
     for name, seconds in found.items():
         if seconds is None:
             raise pytest.UsageError(f"{name} needs a time such as 90s, 30m or 2h")
@@ -179,7 +187,12 @@ def _windows(options: Any) -> dict[str, Any]:
     if not WINDOW_MIN_S <= window_s <= whole_s:
         raise pytest.UsageError(f"--window must be {WINDOW_MIN_S:g} s or more, and not longer than --for")
     windows = math.ceil(whole_s / window_s)
-    return {"windows": windows, "window_s": window_s, "relay": WindowRelay(windows, window_s)}
+    return {
+        "windows": windows,
+        "window_s": window_s,
+        "until_stopped": options.watch_for is None,
+        "relay": WindowRelay(windows, window_s),
+    }
 
 
 def _seconds(text: str) -> float | None:

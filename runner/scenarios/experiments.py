@@ -171,6 +171,8 @@ class ScenarioExperiments(Experiments):
             return Verdict.ERROR
         if self.config.given is not None and self.config.given.windows and verdict.verdict is Verdict.PASS:
             self._passed.add(RunDirectory(self.config.directory / "runs" / key))
+        if verdict.verdict is Verdict.FAIL:
+            self.record.anomalies.update({each.anomaly for each in verdict.findings})
         word = ("DETECTED" if verdict.convicted else "MISSED") if verdict.control else verdict.verdict.name
         self.record.console.say(f"{word:13} {key}  {self.record.ended[key].seconds:.0f} s  {verdict.reason}")
         return verdict.verdict

@@ -111,9 +111,9 @@ def run_options(cluster: LocalCluster, file: Path, run: Path, *more: str) -> tup
 
 
 def watch_options(cluster: LocalCluster, file: Path, run: Path) -> tuple[str, ...]:
-    """A watch of two windows, of which a test sees the first; the brokers show the line of their release."""
+    """A watch until Ctrl-C, of which a test sees the first window; the brokers show the line of their release."""
     pytest_, suites, *rest = run_options(cluster, file, run)
-    return (pytest_, f"{suites}/watch", *rest[: rest.index("--kafka")], "--for", "2h", "--window", "1h")
+    return (pytest_, f"{suites}/watch", *rest[: rest.index("--kafka")], "--window", "1h")
 
 
 @pytest.mark.quiet

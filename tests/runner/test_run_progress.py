@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ def planned(key: str, expected_s: float, *, case: bool = False, control: bool = 
     return Planned(key=key, scenario=key, claim="", expected_s=expected_s, case=case, control=control)
 
 
-CONFIG: Any = SimpleNamespace(lanes=2, case_lanes=1, case_lanes_at_last=3)
+CONFIG: Any = SimpleNamespace(lanes=2, case_lanes=1, case_lanes_at_last=3, given=None)
 PLANNED = {each.key: each for each in (planned("a", 300.0), planned("b", 180.0, control=True))}
 CASES = {key: planned(key, 150.0, case=True) for key in ("c", "d", "e")}
 
@@ -31,23 +32,34 @@ def test_cases_fill_the_lanes_that_scenarios_leave() -> None:
     last = replace(planned("f", 30.0, case=True), alone=True)
     assert estimated_s([*PLANNED.values(), *CASES.values(), last], CONFIG) == 340.0
     assert summed_up(PLANNED.values(), CONFIG) == "2 scenarios, 1 of them controls: about 4 min, in 2 lanes"
-    only_cases: Any = SimpleNamespace(lanes=2, case_lanes=3, case_lanes_at_last=3)
+    only_cases: Any = SimpleNamespace(lanes=2, case_lanes=3, case_lanes_at_last=3, given=None)
     assert summed_up(CASES.values(), only_cases) == "3 protocol cases: about 2 min, in 3 lanes"
 
 
+def test_a_watch_goes_on_until_it_is_stopped() -> None:
+    """Neither the line nor the plan names a time."""
+    watch: Any = SimpleNamespace(**vars(CONFIG) | {"given": SimpleNamespace(windows=2, until_stopped=True)})
+    assert summed_up(PLANNED.values(), watch) == "windows until Ctrl-C, at most 2"
+    progress = RunProgress(PLANNED, {"a": Ended(key="a", seconds=1.0)}, watch)
+    assert progress.line() == "1 have ended │ 0.0 min, until Ctrl-C"
+
+
 def test_experiments_that_have_ended_need_no_time() -> None:
-    """The line says how many are left, how long they take, and how many failed."""
+    """The line says how many are left, how long they take, and how many failed with which anomalies."""
     ended = {"a": Ended(key="a", seconds=1.0)}
     verdicts = [Verdict.PASS]
-    progress = RunProgress(PLANNED, ended, CONFIG, verdicts)
+    anomalies: Counter[str] = Counter()
+    progress = RunProgress(PLANNED, ended, CONFIG, verdicts, anomalies)
     assert progress.line() == "1 of 2 have ended │ 0.0 min, about 2 min left"
     verdicts.append(Verdict.FAIL)
     assert progress.line() == "1 of 2 have ended, 1 FAIL │ 0.0 min, about 2 min left"
+    anomalies.update(["lost-write", "duplicate"])
+    assert progress.line() == "1 of 2 have ended, 1 FAIL (1 duplicate, 1 lost-write) │ 0.0 min, about 2 min left"
 
 
 def test_an_experiment_that_runs_alone_takes_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """An upgrade takes minutes: its time so far is no longer left. Once it is late, the next one will be as slow."""
-    alone: Any = SimpleNamespace(lanes=1, case_lanes=1, case_lanes_at_last=2)
+    alone: Any = SimpleNamespace(lanes=1, case_lanes=1, case_lanes_at_last=2, given=None)
     now = [0.0]
     monkeypatch.setattr("runner.run_progress.time.monotonic", lambda: now[0])
     progress = RunProgress(PLANNED, ended := dict[str, Ended](), alone)

@@ -20,6 +20,9 @@ def options(**given: Any) -> SimpleNamespace:
     return SimpleNamespace(**(plain | {"dry_run": False} | given))
 
 
+JOB: dict[str, Any] = {"scripted": False, "other_job": ""}
+
+
 def chosen(*, scripted: bool = False, **given: Any) -> GivenOptions:
     found = given_options(options(**given), watches=False, scripted=scripted, other_job="")
     assert found is not None
@@ -47,6 +50,16 @@ def test_a_budget_that_cannot_be_is_one_sentence(given: dict[str, Any], said: st
     """Before anything is asked of the cluster."""
     with pytest.raises(pytest.UsageError, match=said):
         chosen(**given)
+
+
+def test_a_watch_ends_after_its_time_or_when_it_is_stopped() -> None:
+    """Every window is planned; without a time there are those of a day, and the command is repeated without it."""
+    asked = [given_options(options(watch_for=time, window="60s"), watches=True, **JOB) for time in ("5m", None)]
+    assert [(each.windows, each.until_stopped) for each in asked if each] == [(5, False), (1440, True)]
+    assert [each.written.partition("9092")[2] for each in asked if each] == [
+        " --for 300s --window 60s",
+        " --window 60s",
+    ]
 
 
 def test_a_broker_may_be_a_program() -> None:
