@@ -16,6 +16,7 @@ def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
     Once the scenarios have ended, more lanes perform cases. Those that run alone follow.
     """
     scenarios_s = cases_s = alone_s = 0.0
+    scenarios = 0
     for each in planned:
         if each.alone:
             alone_s += each.expected_s
@@ -23,9 +24,16 @@ def estimated_s(planned: Iterable[Planned], config: RunConfig) -> float:
             cases_s += each.expected_s
         else:
             scenarios_s += each.expected_s
-    beside_s = scenarios_s / config.lanes
+            scenarios += 1
+    # A scenario fills one lane; a window of `watch` waits in its lane while another one is watched.
+    busy = config.lanes if _watches(config) else min(config.lanes, scenarios)
+    beside_s = scenarios_s / max(1, busy)
     left_s = max(0.0, cases_s - beside_s * config.case_lanes)
     return beside_s + left_s / config.case_lanes_at_last + alone_s
+
+
+def _watches(config: RunConfig) -> bool:
+    return config.given is not None and config.given.windows > 0
 
 
 def _until_stopped(config: RunConfig) -> bool:

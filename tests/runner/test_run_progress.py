@@ -36,6 +36,14 @@ def test_cases_fill_the_lanes_that_scenarios_leave() -> None:
     assert summed_up(CASES.values(), only_cases) == "3 protocol cases: about 2 min, in 3 lanes"
 
 
+def test_a_scenario_fills_one_lane() -> None:
+    """The other lane is empty. A window of `watch` waits for the one before, in two lanes and for twice its time."""
+    assert estimated_s([PLANNED["a"]], CONFIG) == 300.0
+    watch: Any = SimpleNamespace(**vars(CONFIG) | {"given": SimpleNamespace(windows=3, until_stopped=False)})
+    assert estimated_s([planned("window", 2 * 60.0)], watch) == 60.0
+    assert estimated_s([planned(f"window {number}", 2 * 60.0) for number in range(3)], watch) == 180.0
+
+
 def test_a_watch_goes_on_until_it_is_stopped() -> None:
     """Neither the line nor the plan names a time."""
     watch: Any = SimpleNamespace(**vars(CONFIG) | {"given": SimpleNamespace(windows=2, until_stopped=True)})
@@ -50,11 +58,11 @@ def test_experiments_that_have_ended_need_no_time() -> None:
     verdicts = [Verdict.PASS]
     anomalies: Counter[str] = Counter()
     progress = RunProgress(PLANNED, ended, CONFIG, verdicts, anomalies)
-    assert progress.line() == "1 of 2 have ended │ 0.0 min, about 2 min left"
+    assert progress.line() == "1 of 2 have ended │ 0.0 min, about 3 min left"
     verdicts.append(Verdict.FAIL)
-    assert progress.line() == "1 of 2 have ended, 1 FAIL │ 0.0 min, about 2 min left"
+    assert progress.line() == "1 of 2 have ended, 1 FAIL │ 0.0 min, about 3 min left"
     anomalies.update(["lost-write", "duplicate"])
-    assert progress.line() == "1 of 2 have ended, 1 FAIL (1 duplicate, 1 lost-write) │ 0.0 min, about 2 min left"
+    assert progress.line() == "1 of 2 have ended, 1 FAIL (1 duplicate, 1 lost-write) │ 0.0 min, about 3 min left"
 
 
 def test_an_experiment_that_runs_alone_takes_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
