@@ -212,7 +212,8 @@ def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> 
     for each in scenarios:
         verdict = shown_verdict(each)
         word = f"{verdict_sign(verdict)} {scenario_word(each):<{max(words, 14)}}"
-        expected_s = each.expected_s if isinstance(each, ScenarioReport) else None
+        # Only an upgrade has an estimate of its own; that of others is a mean, and only their sum says something.
+        expected_s = each.expected_s if isinstance(each, ScenarioReport) and each.upgrade else None
         took = f"{seconds(each.actual_s):>9}" + (f" ({seconds(expected_s)} expected)" if expected_s else "")
         yield f"  {_paint(word, _COLOUR[verdict], colour=colour)} {one_line(each.key, most):<{width}} {took}"
 
