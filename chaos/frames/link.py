@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 from chaos.frames.actions import Duplicate
-from chaos.frames.connection import CHUNK_BYTES, RelayedConnection, Stream, close
+from chaos.frames.connection import CHUNK_BYTES, RelayedConnection, Stream
 from chaos.frames.link_context import Tap
+from chaos.frames.listener import Listener
 from chaos.frames.request_fields import FrameReader, RequestFrame
 from chaos.frames.resend import DIAL_S, send_copy
 from chaos.frames.rule import Rule
 from chaos.routes import Endpoint
 
 ANY_PORT = Endpoint(host="127.0.0.1", port=0)
+#: Clients pause for 50 ms and more between attempts, and a broker starts in seconds.
+LOOK_EVERY_S = 0.1
 
 
 class FrameLink:
@@ -36,22 +41,19 @@ class FrameLink:
         self.rules: tuple[Rule, ...] = ()
         self.connections: dict[int, RelayedConnection] = {}
         self.problems: list[str] = []
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._accept)
         self._numbers = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._shut = False
 
     async def listen(self, at: Endpoint = ANY_PORT) -> Endpoint:
         """Begin to accept; returns the address."""
-        self._server = await asyncio.start_server(self._accept, at.host, at.port, limit=CHUNK_BYTES)
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return Endpoint(host=host, port=port)
+        return await self._listener.open(at)
 
     async def shut(self) -> None:
         """Accept nothing more and end every connection and copy."""
         self._shut = True
-        if self._server is not None:
-            self._server.close()
+        self._listener.close()
         # A connection that was accepted just now is on its way to `_accept`, by steps of the loop.
         for _ in range(3):
             await asyncio.sleep(0)
@@ -93,7 +95,9 @@ class FrameLink:
         except BaseException as error:
             if isinstance(error, OSError) and self.tap is not None:  # a TimeoutError is one
                 self.tap.unreachable(self.name, error)
-            await close(client[1])  # the broker is gone: behind any proxy a refused connection looks so
+            if isinstance(error, OSError) and self._listener.refuse():
+                self.spawn(self._resume())
+            _reset(client[1])
             if isinstance(error, OSError):
                 return
             raise
@@ -102,6 +106,17 @@ class FrameLink:
             await connection.run()
         finally:
             del self.connections[number]
+
+    async def _resume(self) -> None:
+        """Accept again as soon as the broker listens; whether it speaks TLS shows in the next connection."""
+        broker: asyncio.StreamWriter | None = None
+        while broker is None:
+            await asyncio.sleep(LOOK_EVERY_S)
+            with suppress(OSError):
+                async with asyncio.timeout(DIAL_S):
+                    _, broker = await asyncio.open_connection(self.upstream.host, self.upstream.port)
+        broker.transport.abort()
+        await self._listener.resume()
 
     async def _duplicate(self, rule: Rule, number: int, request: RequestFrame) -> None:
         assert isinstance(rule.action, Duplicate)
@@ -114,3 +129,10 @@ class FrameLink:
             rule.copied(
                 number, await send_copy(self.upstream, request.frame, answered=request.answered(), tls=self.tls)
             )
+
+
+def _reset(client: asyncio.StreamWriter) -> None:
+    """End a connection by a reset: after a clean end before the first answer, a client may think the address wrong."""
+    with suppress(OSError):  # the client has closed it
+        client.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.transport.abort()

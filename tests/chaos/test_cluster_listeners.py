@@ -239,7 +239,7 @@ def _is_free(port: int) -> bool:
 def test_a_broker_that_is_gone(
     cluster: ClusterListeners, brokers: tuple[FrameBroker, FrameBroker], out: io.StringIO
 ) -> None:
-    """Its listener closes the connections of clients, and the log says why."""
+    """Its listener resets the connection of a client, and the log says why."""
     (_, second) = listeners(out).values()
     brokers[1].close()
     with client(second) as one, pytest.raises(DisconnectedError):

@@ -22,6 +22,8 @@ from tests.chaos.test_links import EchoServer, free_endpoint
 from tests.support.servers.frame_broker import client, end_txn, frame_broker, heartbeat, sound
 from tests.support.servers.wire_peer import PATIENT_S, Peer, broker
 from tests.support.wire_definitions import definitions
+from wire.connection import Connection
+from wire.errors import ConnectError
 
 TLS_HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(range(256)) * 2
 SILENCE_S = 0.3
@@ -45,6 +47,21 @@ def links() -> Iterator[FrameLinks]:
 def dialled(at: Endpoint) -> Iterator[socket.socket]:
     with socket.create_connection((at.host, at.port), timeout=PATIENT_S) as connection:
         yield connection
+
+
+@contextmanager
+def retried(at: Endpoint) -> Iterator[Connection]:
+    """A client that tries again until it is connected."""
+    until = time.monotonic() + PATIENT_S
+    while True:
+        try:
+            connected = client(at)
+            break
+        except ConnectError:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    with connected as one:
+        yield one
 
 
 def exactly(connection: socket.socket, count: int) -> bytes:
@@ -202,12 +219,20 @@ def test_bare_sasl_tokens_pass(links: FrameLinks) -> None:
     assert [met.api for met in rule.met] == ["EndTxn"]
 
 
-def test_a_broker_that_is_not_there_ends_the_connection(links: FrameLinks) -> None:
-    """As behind any relay: accepted, then closed; the next connection is tried again."""
-    at = links.open("app→1", free_endpoint())
+def test_a_broker_that_is_not_there_resets_one_connection_and_refuses_others(links: FrameLinks) -> None:
+    """Some clients take a clean end for a wrong listener. The port stays taken; a broker that is back is reached again."""
+    broker = free_endpoint()
+    at = links.open("app→1", broker)
     for _ in range(2):
-        with dialled(at) as connection:
-            assert ends(connection)
+        with pytest.raises(ConnectionResetError), dialled(at) as connection:
+            connection.recv(1)
+        for _ in range(3):
+            with pytest.raises(ConnectionRefusedError), dialled(at):
+                pass
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((at.host, at.port))
+        with frame_broker(broker.port), retried(at) as one:
+            one.receive(one.send(end_txn()))
 
 
 @pytest.mark.parametrize("stage", ["at once", "in the head", "in the body", "before the answer", "in the answer"])

@@ -27,7 +27,7 @@ END = {"TransactionalId": "x", "ProducerId": 17, "ProducerEpoch": 1, "Committed"
 class FrameBroker:
     """Listens on loopback from construction to `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.received: list[tuple[int, bytes]] = []
         self.silent: set[str] = set()
         self.says: dict[str, dict[str, Any]] = {}
@@ -37,7 +37,7 @@ class FrameBroker:
         self._apis = FrameReader(definitions()).apis
         self._changed = threading.Condition()
         self._peers: list[Peer] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         host, port = self._listener.getsockname()[:2]
         self.at = Endpoint(host=host, port=port)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -93,9 +93,9 @@ class FrameBroker:
 
 
 @contextmanager
-def frame_broker() -> Iterator[FrameBroker]:
-    """A broker for one test."""
-    broker = FrameBroker()
+def frame_broker(port: int = 0) -> Iterator[FrameBroker]:
+    """A broker for one test, at any free port if none is given."""
+    broker = FrameBroker(port)
     try:
         yield broker
     finally:
