@@ -20,6 +20,8 @@ from fixtures.clusters.given.runtime import GivenRuntime
 from fixtures.clusters.locks.releases import fetch_release, parse_release
 from fixtures.clusters.pool import ClusterPool
 from fixtures.downloads.cache import cache_dir
+from fixtures.tools.go_program import built
+from runner.protocol.implementations import KFAKE
 from runner.protocol.toolkit.case import Needs
 from tests.support.paths import ROOT
 from tests.support.real_cluster import RELEASE
@@ -27,6 +29,7 @@ from tests.support.whole_commands import BARE, Command, python
 
 pytestmark = pytest.mark.cluster
 
+ADVERTISED = "error-codes-advertised-versions-are-those-of-the-release"
 MOCK = f"{sys.executable} -m fixtures.clients.mock_broker {{port}}"
 #: A minute on a loaded machine.
 ENDS_WITHIN_S = 120.0
@@ -49,7 +52,10 @@ def protocol(tmp_path: Path) -> Iterator[Callable[..., Command]]:
 
 def test_a_broker_of_another_make_passes_fails_and_lacks(protocol: Callable[..., Command], tmp_path: Path) -> None:
     """A request that it does not offer is no failure; a wrong answer is one, with request and answer in the evidence."""
-    cases = ("half_of_an_identity", "the_next_batch_is_appended", "list_transactions_by_pattern", "a_gap_is_refused")
+    cases = (
+        *("half_of_an_identity", "the_next_batch_is_appended", "list_transactions_by_pattern", "a_gap_is_refused"),
+        "advertised_versions",
+    )
     ended = protocol(MOCK, "-k", " or ".join(cases)).end(within_s=ENDS_WITHIN_S)
     assert ended.code == 1, ended.output
     results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
@@ -59,10 +65,13 @@ def test_a_broker_of_another_make_passes_fails_and_lacks(protocol: Callable[...,
         "idempotence-half-of-an-identity-is-malformed": "FAIL",
         "idempotence-the-next-batch-is-appended": "PASS",
         "idempotence-a-gap-is-refused": "FAIL",
+        ADVERTISED: "FAIL",
     }
     lacking = found["administration-list-transactions-by-pattern"]["reason"]
     assert lacking.startswith("not implemented: the broker at 127.0.0.1:")
     assert lacking.endswith("does not offer ListTransactions")
+    # The requests that it lacks are no part of the failure.
+    assert found[ADVERTISED]["reason"].startswith("ranges that exceed the defined ones: observed {'Heartbeat': [0, 5]}")
     script = tmp_path / "run" / found["idempotence-a-gap-is-refused"]["script"]["path"]
     asked = [each["api"] for each in json.loads(script.read_text(encoding="utf-8"))["exchanges"]]
     assert "Produce" in asked
@@ -83,6 +92,15 @@ def test_a_machine_without_java_performs_cases(protocol: Callable[..., Command],
     found = {each["id"]: each["reason"] for each in results["cases"] if each["verdict"] != "PASS"}
     assert len(results["cases"]) == 2
     assert list(found.values()) == ["it needs kafka-clients, and so Java 17 to 25, which this machine does not have"]
+
+
+def test_versions_that_a_broker_lacks_are_not_implemented(protocol: Callable[..., Command], tmp_path: Path) -> None:
+    """It may serve versions that only older releases define, too."""
+    ended = protocol(f"{built(KFAKE)} {{port}}", "-k", "advertised_versions").end(within_s=ENDS_WITHIN_S)
+    assert ended.code == 2, ended.output
+    (found,) = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["cases"]
+    assert (found["id"], found["verdict"]) == (ADVERTISED, "NOT_APPLICABLE")
+    assert found["reason"].startswith("not implemented: some versions of ListOffsets, ")
 
 
 def test_a_broker_that_ended_is_started_again(tmp_path: Path) -> None:
