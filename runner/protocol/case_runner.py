@@ -216,7 +216,8 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
             except NotApplicableError as reason:
                 inapplicable = str(reason)
             finally:
-                if given is not None:
+                # A broker that the run has started ends with it, and has nothing to be kept clean for.
+                if given is not None and is_of_others(self.environment):
                     remove_traces(context, client, self._say)
             LOG.info("%s ended%s", case.key, f": {broke}" if broke else "")
             seconds = time.monotonic() - began - (0.0 if participant is None else participant.waited_s)

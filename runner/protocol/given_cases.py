@@ -9,7 +9,7 @@ the user are for scenarios.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -121,6 +121,9 @@ def reason_to_leave_out(error: Exception, cluster: GivenCluster) -> str:
 def remove_traces(case: CaseContext, client: Client, say: Callable[[str], None]) -> None:
     """Remove the topics and groups of a case; `say` gets a sentence for each that is left."""
     remove({f"topic {topic}": partial(client.delete_topics, [topic]) for topic in case.topics}, say)
+    for leave in case.leaving.values():
+        with suppress(WireError):  # a member that has left already; its session may also end by itself
+            leave()
     try:
         groups = _groups(case, client)
     except WireError as error:

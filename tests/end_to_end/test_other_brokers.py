@@ -6,8 +6,10 @@ import itertools
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from fixtures.downloads.cache import cache_dir
 from fixtures.tools.go_program import built
 from runner.protocol.implementations import KFAKE
 from runner.protocol.toolkit.case import Needs
+from tests.chaos.test_links import free_endpoint
 from tests.support.paths import ROOT
 from tests.support.real_cluster import RELEASE
 from tests.support.whole_commands import BARE, Command, python
@@ -101,6 +104,24 @@ def test_versions_that_a_broker_lacks_are_not_implemented(protocol: Callable[...
     (found,) = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["cases"]
     assert (found["id"], found["verdict"]) == (ADVERTISED, "NOT_APPLICABLE")
     assert found["reason"].startswith("not implemented: some versions of ListOffsets, ")
+
+
+def test_a_case_does_not_wait_for_the_sessions_of_its_members(tmp_path: Path) -> None:
+    """On a broker that runs already a group is removed at once, because its members leave; a session is 30 s long."""
+    at = free_endpoint()
+    broker = subprocess.Popen([built(KFAKE), str(at.port)], stdout=subprocess.DEVNULL)
+    try:
+        run = ("--bootstrap", str(at), "--kafka", RELEASE, "--run-dir", str(tmp_path / "run"))
+        words = python("pytest", "suites/protocol", *run, "-k", "offsets_without_member_data or stale_epoch")
+        with closing(Command(tmp_path, words, {})) as command:
+            output = command.end(within_s=ENDS_WITHIN_S).output
+        results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+        assert len(results["cases"]) == 4, output
+        assert max(each["seconds"] for each in results["cases"]) < 20, output
+        assert "is left on your cluster" not in output
+    finally:
+        broker.kill()
+        broker.wait()
 
 
 def test_a_broker_that_ended_is_started_again(tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ class CaseContext:
         self.inspect = Inspector(client)
         # On a cluster of the user names are those of a run, so that what is left is found by them.
         self.name = f"{prefix}{secrets.token_hex(6)}" if prefix else secrets.token_hex(4)
+        self.leaving: dict[str, Callable[[], object]] = {}
+        """For each member of a group, by its id, the request with which it leaves."""
         self._connections: dict[int, BrokerConnection] = {}
         self._own_connections: list[BrokerConnection] = []
         self._topics = 0

@@ -123,6 +123,8 @@ class ClassicMember:
         answer = self.case.ask("JoinGroup", body, broker=self.case.group_coordinator(self.group))
         if answer.code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.id, self.generation = answer["MemberId"], answer["GenerationId"]
+            member = {"MemberId": self.id, "GroupInstanceId": self.instance}
+            self.case.leaving[self.id] = partial(_leave, self.case, self.group, "LeaveGroup", {"Members": [member]})
         return answer
 
     def sync(self) -> Response:
@@ -186,6 +188,8 @@ class ConsumerMember:
         answer = self.case.ask("ConsumerGroupHeartbeat", body, broker=self.case.group_coordinator(self.group))
         if answer.code == 0:
             self.epoch = answer["MemberEpoch"]
+            member = {"MemberId": self.id, "MemberEpoch": -1}
+            self.case.leaving[self.id] = partial(_leave, self.case, self.group, "ConsumerGroupHeartbeat", member)
             if answer["Assignment"] is not None:
                 assigned = answer["Assignment"]["TopicPartitions"]
                 self.owned = tuple((each["TopicId"], tuple(each["Partitions"])) for each in assigned)
@@ -195,6 +199,11 @@ class ConsumerMember:
     def partitions(self) -> list[int]:
         """The partitions that the member owns."""
         return sorted(index for _, indexes in self.owned for index in indexes)
+
+
+def _leave(case: CaseContext, group: str, api: str, body: Body) -> None:
+    """Let a member leave, which is no part of the script: a group with members cannot be removed."""
+    case.client.call(api, {"GroupId": group, **body}, broker=case.group_coordinator(group))
 
 
 def _topics(offsets: Mapping[TopicPartition, int]) -> list[Body]:
