@@ -226,12 +226,21 @@ def _windows(watched: Sequence[WatchedWindow], *, colour: bool) -> Iterator[str]
         yield f"  {_paint(word, _DECISION_COLOUR[each.decision], colour=colour)} {rest}"
 
 
+def _numbers(cases: Sequence[ScriptCase]) -> str:
+    counts = Counter(each.verdict for each in cases)
+    return ", ".join(f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True))
+
+
 def _cases(report: Report, *, colour: bool) -> Iterator[str]:
-    """Cases that did not pass by name, the others as numbers."""
-    counts = Counter(each.verdict for each in report.cases)
-    yield "protocol cases: " + ", ".join(
-        f"{counts[each]} {verdict_word(each)}" for each in sorted(counts, reverse=True)
-    )
+    """Numbers for all cases and for each family of requirements, then the names of the cases that did not pass."""
+    yield f"protocol cases: {_numbers(report.cases)}"
+    family = {each.id: each.family for each in report.requirements}
+    for name in dict.fromkeys(family.values()):
+        # A case may decide requirements of several families; it counts in that of its first one.
+        if cases := [
+            each for each in report.cases if each.requirements and family.get(each.requirements[0].id) == name
+        ]:
+            yield f"  {name:<5}  {_numbers(cases)}"
     # Cases that did not start before an interruption are only counted, below.
     reached = [each for each in report.cases_worst_first if not report.interrupted or each.actual_s is not None]
     yield from _rows([each for each in reached if not each.clear], colour=colour)
