@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from chaos.clients import COPIER, SyncPoint
+from chaos.faults.clients import KillClient
 from fixtures.clients.registry import client_kind
 from fixtures.workloads.plans import slots
 from reports.model.run_record import Planned
@@ -179,7 +181,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
             expects=() if control is None else control.args,
             **tailored(on_version(values, config.pipelines_asked), config.upgrade_options, config.keyword, item),
         )
-        described.append(scenario)
+        described.append(at_points_of_client(scenario))
 
     try:
         item.function(run=describe, **given)
@@ -192,6 +194,16 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
     if len(described) != 1:
         raise pytest.UsageError(f"{item.nodeid} calls run {len(described)} times; a scenario calls it once.")
     return described[0]
+
+
+def at_points_of_client(scenario: Scenario) -> Scenario:
+    """The scenario with copiers killed before their offsets, where a library sends these and commits in one call."""
+    can_hold = client_kind(scenario.client).abilities.can_hold
+    if can_hold(COPIER, SyncPoint.BEFORE_COMMIT) or not can_hold(COPIER, SyncPoint.BEFORE_OFFSETS):
+        return scenario
+    usual, earlier = (KillClient(COPIER, at) for at in (SyncPoint.BEFORE_COMMIT, SyncPoint.BEFORE_OFFSETS))
+    schedule = tuple(replace(each, fault=earlier) if each.fault == usual else each for each in scenario.schedule)
+    return replace(scenario, schedule=schedule)
 
 
 def inapplicable_to(scenario: Scenario) -> str:

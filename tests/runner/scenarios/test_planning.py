@@ -24,7 +24,16 @@ from runner.console import Console
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios import experiments
 from runner.scenarios.experiments import ScenarioExperiments
-from runner.scenarios.planning import CONTROLS, FAMILIES, LOCAL_ONLY, in_order, in_profile, inapplicable_to, variants
+from runner.scenarios.planning import (
+    CONTROLS,
+    FAMILIES,
+    LOCAL_ONLY,
+    at_points_of_client,
+    in_order,
+    in_profile,
+    inapplicable_to,
+    variants,
+)
 from runner.scenarios.scenario import THREE_BROKERS, Scenario
 from runner.upgrades.options import Controllers, UpgradeOptions
 from runner.upgrades.path import UpgradePath
@@ -193,6 +202,23 @@ def test_a_scenario_needs_roles_and_sync_points(kind: ClientKind, reason: str, m
     """Observers are not needed: another library reads."""
     monkeypatch.setitem(CLIENTS, "mine", kind)
     assert inapplicable_to(copying()) == (f"not run with mine: {reason}" if reason else "")
+
+
+@pytest.mark.parametrize(
+    ("points", "struck"),
+    [
+        (SYNC_POINTS["copier"], SyncPoint.BEFORE_COMMIT),
+        (("after-produce", "before-offsets"), SyncPoint.BEFORE_OFFSETS),
+        (("after-produce",), SyncPoint.BEFORE_COMMIT),
+    ],
+)
+def test_a_copier_is_killed_where_its_library_can_be_held(
+    points: Sequence[str], struck: SyncPoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its offsets, where offsets and commit are one call; a library without either point cannot be tried."""
+    monkeypatch.setitem(CLIENTS, "mine", client(points=points))
+    (step,) = at_points_of_client(copying()).schedule
+    assert step.fault == KillClient("copier", struck)
 
 
 @pytest.mark.parametrize("profile", Profile)
