@@ -6,7 +6,7 @@ fault meets is seen in the topics.
 
 from __future__ import annotations
 
-from chaos.faults.brokers import CrashBroker
+from chaos.faults.brokers import CrashBroker, StopBroker
 from chaos.faults.frames import TamperFrames
 from chaos.faults.pipelines import KillInstance, PauseInstance
 from chaos.faults.sites import CutSite
@@ -33,11 +33,13 @@ REDELIVERED = (*(each for each in BROKEN_FLOORS if each.name != "observers_at_en
 
 #: The second kill comes later than the transaction timeout (10 s), so that it meets an instance that works again.
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=after_s, hold_s=1) for after_s in (2, 14))
-#: The last one is for pipelines with transactions: one is open at the broker that crashes.
-BROKERS_CRASH = (
+#: The last two are for pipelines with transactions: one is open at the broker that crashes, and at the one that is stopped.
+#: A broker that is stopped hands its roles over first, as in a restart by its operator.
+BROKERS_FAIL = (
     Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3),
     Step(fault=CrashBroker(LeaderOf(OUTPUT, 0)), after_s=2, hold_s=3, once_whole=True),
     Step(fault=CrashBroker(COORDINATOR), after_s=2, hold_s=3, once_whole=True),
+    Step(fault=StopBroker(COORDINATOR), after_s=2, hold_s=3, once_whole=True),
 )
 PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
 #: Longer than the transaction timeout: the open transactions are aborted meanwhile.

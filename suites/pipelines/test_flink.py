@@ -21,7 +21,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_CRASH, CUT_OFF, KILLS, PARTITIONS, WORKED
+from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_FAIL, CUT_OFF, KILLS, PARTITIONS, WORKED
 
 NEWEST = "2.2.1"
 #: Longer than a job is away: with another run on the same processors it wrote 28 s after its start. The sink's default is an
@@ -52,7 +52,7 @@ def test_flink_exactly_once(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
 def test_flink_while_brokers_and_the_network_fail(run: RunScenario) -> None:
     """A Flink job with the exactly-once sink copies each input once, though its network fails and brokers crash."""
-    schedule = (*CUT_OFF, ANSWERS_LOST, ANSWERS_LATE, *BROKERS_CRASH)
+    schedule = (*CUT_OFF, ANSWERS_LOST, ANSWERS_LATE, *BROKERS_FAIL)
     run(cluster=PIPELINE_CLUSTER, workload=order_job("EXACTLY_ONCE"), schedule=schedule, floors=BROKEN_FLOORS)
 
 

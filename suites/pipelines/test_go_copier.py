@@ -16,7 +16,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_FAIL, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
 
 COPIER = PipelineWorkload(
     partitions=PARTITIONS,
@@ -42,5 +42,5 @@ def test_go_copier_paused(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
 def test_go_copier_while_brokers_and_the_network_fail(run: RunScenario) -> None:
     """A copier with franz-go copies each input exactly once, though its network fails and brokers crash."""
-    schedule = (*NETWORK_FAILS, *BROKERS_CRASH)
+    schedule = (*NETWORK_FAILS, *BROKERS_FAIL)
     run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=schedule, floors=PIPELINE_FLOORS)

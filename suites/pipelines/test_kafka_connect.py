@@ -25,7 +25,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, IN_TURN, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED, WORKED
+from suites.pipelines.attacks import BROKERS_FAIL, IN_TURN, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED, WORKED
 
 NEWEST = "4.3.1"
 
@@ -106,7 +106,7 @@ def test_connect_boundary_connector(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "COORD-04")
 def test_connect_while_brokers_crash(run: RunScenario) -> None:
     """A source connector with exactly-once support copies each input exactly once while brokers crash."""
-    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_FAIL, floors=BROKEN_FLOORS)
 
 
 @nightly

@@ -31,7 +31,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, KILLS, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_FAIL, KILLS, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 NEWEST = "4.3.1"
@@ -104,7 +104,7 @@ def test_streams_3_9_exactly_once(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "COORD-04")
 def test_streams_while_brokers_crash(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 copies each input exactly once while brokers crash."""
-    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=BROKERS_FAIL, floors=BROKEN_FLOORS)
 
 
 @nightly

@@ -26,7 +26,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, IN_TURN, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED, WORKED
+from suites.pipelines.attacks import BROKERS_FAIL, IN_TURN, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED, WORKED
 
 NEWEST = "4.3.1"
 
@@ -94,7 +94,7 @@ def test_mirror_while_brokers_and_the_network_fail(run: RunScenario) -> None:
     run(
         cluster=PIPELINE_CLUSTER,
         workload=between_clusters("enabled", commit_ms=200),
-        schedule=(*NETWORK_FAILS, *BROKERS_CRASH),
+        schedule=(*NETWORK_FAILS, *BROKERS_FAIL),
         floors=PIPELINE_FLOORS,
     )
 

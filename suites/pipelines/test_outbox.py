@@ -26,7 +26,7 @@ from runner.scenarios.scenario import (
     requirement,
 )
 from suites.pipelines.attacks import (
-    BROKERS_CRASH,
+    BROKERS_FAIL,
     IN_A_TRANSACTION,
     IN_TURN,
     KILLS,
@@ -45,7 +45,7 @@ NEWEST = "4.3.1"
 STRIKES = 6
 DATABASE_CRASH = Step(fault=CrashDatabase(), after_s=2, hold_s=2)
 #: Everything around the instances, one after the other.
-ALL_FAIL = (DATABASE_CRASH, DATABASE_CRASH, *NETWORK_FAILS, *BROKERS_CRASH)
+ALL_FAIL = (DATABASE_CRASH, DATABASE_CRASH, *NETWORK_FAILS, *BROKERS_FAIL)
 
 
 def outbox(

@@ -14,7 +14,7 @@ from runner.scenarios.scenario import (
     own_pipeline,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_FAIL, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 #: Of a pipeline that writes to no topic nothing is observed and no transaction is seen: its effects are rows of a database.
@@ -55,7 +55,7 @@ def test_own_pipeline_killed(run: RunScenario, pipeline: Pipeline) -> None:
 def test_own_pipeline_while_brokers_crash(run: RunScenario, pipeline: Pipeline) -> None:
     """The pipeline copies each input exactly once when the coordinator of its group and a leader crash."""
     # The second one is the leader of an output. Whether it has transactions, a manifest does not say.
-    schedule = BROKERS_CRASH[:2] if pipeline.outputs else BROKERS_CRASH[:1]
+    schedule = BROKERS_FAIL[:2] if pipeline.outputs else BROKERS_FAIL[:1]
     run(
         cluster=PIPELINE_CLUSTER,
         workload=copies(pipeline),

@@ -21,7 +21,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_CRASH, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_FAIL, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
 
 #: Three kills: one may strike an instance that has nothing in hand.
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1) for _ in range(3))
@@ -46,7 +46,7 @@ def test_offsets_in_the_transaction(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "COORD-04")
 def test_copier_while_brokers_crash(run: RunScenario) -> None:
     """A copier that commits its offsets with its outputs copies each input exactly once while brokers crash."""
-    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=BROKERS_CRASH, floors=BROKEN_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=BROKERS_FAIL, floors=BROKEN_FLOORS)
 
 
 @requirement("GRP-04", "GRP-19", "FENCE-02")

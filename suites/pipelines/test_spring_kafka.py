@@ -25,7 +25,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_CRASH, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_FAIL, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 #: The last version with spring-kafka 4439: a batch that was rolled back is not sought again, so it is lost; and the next.
@@ -93,7 +93,7 @@ def test_spring_paused(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
 def test_spring_while_brokers_and_the_network_fail(run: RunScenario) -> None:
     """A Spring batch listener copies each input exactly once, though its network fails and brokers crash."""
-    workload, schedule = order_listener("batch", PAUSE_MS="50"), (*NETWORK_FAILS, *BROKERS_CRASH)
+    workload, schedule = order_listener("batch", PAUSE_MS="50"), (*NETWORK_FAILS, *BROKERS_FAIL)
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=schedule, floors=PIPELINE_FLOORS)
 
 
