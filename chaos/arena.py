@@ -23,7 +23,8 @@ class Arena:
 
     `definitions` are the message definitions to read frames by. `topic_ids` are the ids of this run's topics, by which
     newer requests name them. Only faults that tamper with frames need them. `admin` asks the brokers through the witness
-    listener; operations that change the cluster need it, and one target. `database` is that of a pipeline, if it has one.
+    listener; operations that change the cluster need it, and one target. `database` is that of a pipeline, and `peer` its
+    second cluster, if it has one.
     """
 
     cluster: Cluster
@@ -34,6 +35,7 @@ class Arena:
     topic_ids: dict[UUID, str] = field(default_factory=dict)
     admin: Client | None = None
     database: DatabaseServer | None = None
+    peer: Cluster | None = None
 
     def partition(self, topic: str, partition: int) -> TopicPartition:
         """The real partition behind a scenario's topic name."""

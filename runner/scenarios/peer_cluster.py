@@ -1,4 +1,4 @@
-"""The second cluster of a pipeline that spans two: one broker of the release under test, which no fault strikes.
+"""The second cluster of a pipeline that spans two: one broker of the release under test.
 
 Nothing there is evidence. Whatever comes to the outputs has to come back to the cluster under test, where it is judged.
 """

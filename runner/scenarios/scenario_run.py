@@ -177,6 +177,7 @@ class ScenarioRun:
             definitions=Definitions.load(self.lane.environment.definitions),
             admin=self.quiescence.client,
             database=self.surroundings.server,
+            peer=None if self.surroundings.peer is None else self.surroundings.peer.cluster,
         )
         led = (TRANSACTION_LOG,) if self.experiment().nodes else ()
         self._sampler = Sampler(self.cluster, self.partitions(), self.recorder, led, also=self.surroundings.positions)

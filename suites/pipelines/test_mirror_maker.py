@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chaos.faults.brokers import CrashPeer
+from chaos.schedule import Step
 from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
@@ -96,6 +99,19 @@ def test_mirror_while_brokers_and_the_network_fail(run: RunScenario) -> None:
         workload=between_clusters("enabled", commit_ms=200),
         schedule=(*NETWORK_FAILS, *BROKERS_FAIL),
         floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-03", "GRP-19")
+def test_mirror_while_the_other_cluster_crashes(run: RunScenario) -> None:
+    """MirrorMaker 2 copies each input to another cluster and back once, though the only broker there crashes."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=between_clusters("enabled", commit_ms=200),
+        # It crashes again when the first transactions after its recovery are open.
+        schedule=(Step(fault=CrashPeer(), after_s=2, hold_s=3), Step(fault=CrashPeer(), after_s=10, hold_s=3)),
+        floors=BROKEN_FLOORS,
     )
 
 

@@ -11,7 +11,7 @@ from chaos.clients import ClientProcess, Succession, SyncPoint
 from chaos.cluster import BrokerId, Link, Position, Site
 from chaos.errors import FutileFaultError, InjectionError
 from chaos.faults import sites
-from chaos.faults.brokers import CrashBroker
+from chaos.faults.brokers import CrashBroker, CrashPeer
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly
 from chaos.faults.databases import CrashDatabase
@@ -55,6 +55,20 @@ def test_a_database_that_crashed_is_started_again() -> None:
     assert on.database.is_running
     assert applied(CrashDatabase(), replace(on, database=None)).error == (
         "UnresolvedTargetError: the pipeline of this run has no database"
+    )
+
+
+def test_a_second_cluster_that_crashed_is_started_again() -> None:
+    """The first one goes on."""
+    on = arena()
+    record, peer = applied(CrashPeer(), on), on.peer
+    assert peer is not None
+    assert record.proof == f"no broker process is left of {len(peer.brokers)}"
+    assert record.healed_ns is not None
+    assert all(map(peer.is_running, peer.brokers))
+    assert (
+        applied(CrashPeer(), replace(on, peer=None)).error
+        == "UnresolvedTargetError: the pipeline of this run has no second cluster"
     )
 
 

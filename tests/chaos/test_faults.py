@@ -14,7 +14,7 @@ from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Position, Site
 from chaos.errors import FutileFaultError, InjectionError
 from chaos.faults import zombies
-from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
+from chaos.faults.brokers import CrashBroker, CrashPeer, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
 from chaos.faults.databases import CrashDatabase
@@ -72,6 +72,7 @@ EFFECTIVE: list[Fault] = [
     KillInstance("billing-events", 1),
     PauseInstance("billing-events", 1),
     CrashDatabase(),
+    CrashPeer(),
     IsolateThenCrashLeader("billing-events", 0),
     ElectUncleanly("billing-events", 0),
     TamperFrames(
@@ -152,7 +153,7 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
 
 
 #: The end of a process, or a refused connection, is a proof without any reaction of the cluster.
-ENDED = (CutSite, KillClient, KillInstance, CrashBroker, CrashDatabase)
+ENDED = (CutSite, KillClient, KillInstance, CrashBroker, CrashDatabase, CrashPeer)
 UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, ENDED)]
 
 

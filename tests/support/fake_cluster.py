@@ -367,4 +367,5 @@ def arena(*, reacts: bool = True, single_replica: bool = False) -> Arena:
         definitions=definitions(),
         admin=FakeAdmin(open_in=lambda: [(BILLING.topic, cluster.transaction_coordinator("any"))]),  # type: ignore[arg-type]
         database=FakeDatabase(),
+        peer=FakeCluster(),
     )
