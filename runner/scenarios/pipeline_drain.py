@@ -17,7 +17,8 @@ from fixtures.databases.run_database import RunDatabase
 from fixtures.recording.quiescence import Quiescence
 from runner.scenarios.peer_cluster import PeerCluster, records_left
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
-from verification.vocabulary.history import UNSEEN, Sample
+from verification.vocabulary.history import DELIVERIES, UNSEEN, Sample
+from verification.vocabulary.quiescent_state import PartitionEnd
 
 #: A look costs a few requests, and a pipeline commits once or more in a second.
 LOOK_EVERY_S = 0.5
@@ -44,9 +45,10 @@ class PipelineDrain:
         """Whether outputs may be ahead of its position or behind it; else it may be stopped at once.
 
         Behind it, if it reads topics of its own, or has work in its database or on its peer. Ahead of it in a share group,
-        whose members acknowledge out of order.
+        whose members acknowledge out of order. One that counts its deliveries is asked for them at rest.
         """
-        holds = self._database is not None and bool(self._database.pipeline.pending)
+        pipeline = None if self._database is None else self._database.pipeline
+        holds = pipeline is not None and bool(pipeline.pending or pipeline.deliveries)
         return bool(self._own) or holds or self._peer is not None or self._quiescence.position == "share"
 
     def complete(self, *, timeout_s: float) -> str:
@@ -60,7 +62,15 @@ class PipelineDrain:
         return ""
 
     def between(self) -> list[Sample]:
-        """How much there is in the topics between the parts, once nothing comes any more."""
+        """How much there is in the topics between the parts, once nothing comes any more; and how many records came.
+
+        The latter is the count of the pipeline in its database, if it has one. Raises WireError and DatabaseError.
+        """
+        ends = self._quiescence.ends(self._quiescence.places(self._own))
+        count = None if self._database is None else self._database.deliveries()
+        if count is not None:
+            topic = f"{self._group}{DELIVERIES}"
+            ends += (PartitionEnd(topic=topic, partition=0, start=0, high_watermark=count, last_stable_offset=count),)
         return [
             Sample(
                 at_ns=time.monotonic_ns(),
@@ -70,7 +80,7 @@ class PipelineDrain:
                 high_watermark=end.high_watermark,
                 last_stable_offset=end.last_stable_offset,
             )
-            for end in self._quiescence.ends(self._quiescence.places(self._own))
+            for end in ends
         ]
 
     def _left(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from chaos.faults.databases import CrashDatabase
 from chaos.schedule import Step
@@ -54,6 +55,7 @@ def outbox(
     effects: str = "select input from orders",
     outputs: int = 1,
     pending: str = "select count(*) from outbox where not sent",
+    deliveries: str = "",
     worker: tuple[str, ...] = (),
     environment: Mapping[str, str] = MappingProxyType({}),
     rate: int = 600,
@@ -68,20 +70,40 @@ def outbox(
         outputs=outputs,
         effects=effects,
         pending=pending,
+        deliveries=deliveries,
     )
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline, rate=rate)
 
 
-def captured(support: str, *, commit_ms: int) -> PipelineWorkload:
-    """Two workers of Kafka Connect with Debezium and this exactly-once support, which are killed first, and a service."""
+#: A receiver that is the oldest instance is killed first, and again when events come again: nothing is read of the
+#: transaction of a relay that was killed until its successor begins, and a worker of Connect starts in 10 to 15 s.
+RECEIVER_LAST = (*(IN_TURN,) * 3, replace(IN_TURN, after_s=20), DATABASE_CRASH)
+#: Judged are the effects of the receiver, which counts the events that come to it, and not a topic.
+RECEIVED: Mapping[str, Any] = MappingProxyType(
+    {
+        "effects": "select input from effects",
+        "outputs": 0,
+        "deliveries": "select sum(records) from deliveries",
+    }
+)
+
+
+def captured(
+    support: str,
+    *,
+    commit_ms: int,
+    roles: tuple[str, ...] = ("debezium", "debezium", "service"),
+    name: str = "",
+    received: Mapping[str, Any] = MappingProxyType({}),
+) -> PipelineWorkload:
+    """Workers of Kafka Connect with Debezium and this exactly-once support, which are killed first, and a service."""
     return outbox(
-        "debezium",
-        "debezium",
-        "service",
-        name=f"outbox-debezium-exactly-once-{support}",
+        *roles,
+        name=f"outbox-debezium-exactly-once-{support}{name}",
         pending=BEHIND_THE_LOG,
         worker=(f"{{connect-runtime {NEWEST}}}", str(CONNECT.directory / "outbox.properties")),
         environment={"ONCEPROOF_EXACTLY_ONCE": support, "ONCEPROOF_COMMIT_MS": str(commit_ms)},
+        **received,
     )
 
 
@@ -90,7 +112,7 @@ def received(relay: str, receiver: str) -> PipelineWorkload:
 
     Instances are killed in this order: a kill of the service, whose work is one transaction, shows least.
     """
-    return outbox(relay, receiver, "service", effects="select input from effects", outputs=0)
+    return outbox(relay, receiver, "service", **RECEIVED)
 
 
 @nightly
@@ -188,18 +210,39 @@ def test_idempotent_receiver(run: RunScenario) -> None:
 
 @nightly
 @requirement("GRP-03", "GRP-19")
+def test_idempotent_receiver_behind_a_transactional_relay(run: RunScenario) -> None:
+    """A receiver that writes ids with its effects has each effect once, behind a relay that sends each event once."""
+    workload = outbox("idempotent-receiver", "transactional-relay", "service", **RECEIVED)
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=RECEIVER_LAST, floors=REDELIVERED)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19")
+def test_idempotent_receiver_behind_debezium(run: RunScenario) -> None:
+    """A receiver that writes ids with its effects has each effect once, behind Debezium with exactly-once support."""
+    workload = captured(
+        "enabled",
+        commit_ms=500,
+        roles=("idempotent-receiver", "debezium", "service"),
+        name="-idempotent-receiver",
+        received=RECEIVED,
+    )
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=RECEIVER_LAST, floors=REDELIVERED)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19")
 def test_spark_before_an_idempotent_receiver(run: RunScenario) -> None:
     """A receiver that writes ids with its effects has each effect once, behind a Spark job that writes records again."""
     workload = outbox(
         "spark",
         "idempotent-receiver",
         name="spark-structured-streaming-idempotent-receiver",
-        effects="select input from effects",
-        outputs=0,
         pending="",
         worker=("{python}", "-m", "fixtures.pipelines.spark_sink.sink"),
         # With more the job had not caught up a minute after its second kill.
         rate=200,
+        **RECEIVED,
     )
     # A driver works again 10 to 15 s after its start, and at a load of 20 after 30 s.
     kills = (replace(IN_TURN, after_s=after_s) for after_s in (2, 20, 20))

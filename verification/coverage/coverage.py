@@ -251,7 +251,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "redelivered": Measure(
         count=pipeline_measures.redelivered,
-        text="records in topics between the parts of the pipeline beyond one for each row of its database",
+        text="records that came to the pipeline, or to topics between its parts, beyond one for each row of its database",
     ),
     "drained": Measure(count=pipeline_measures.drained, text="pipelines that left no work in topics of their own"),
     "kept_counts": Measure(count=pipeline_measures.kept_counts, text="keys read from the pipeline's state at the end"),

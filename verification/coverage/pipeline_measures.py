@@ -17,7 +17,7 @@ from verification.coverage.fault_measures import last_heal_ns
 from verification.evidence import lso_samples
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import TopicRole
-from verification.vocabulary.history import FaultRecord, Phase, Sample
+from verification.vocabulary.history import DELIVERIES, FaultRecord, Phase, Sample
 from verification.vocabulary.quiescent_state import KeptIn
 
 #: The phase in which a pipeline copies what was left at its beginning.
@@ -87,16 +87,18 @@ def kept_counts(evidence: RunEvidence) -> dict[str, int]:
 
 
 def redelivered(evidence: RunEvidence) -> int:
-    """Records in topics between the parts of a pipeline, in the last samples of them, beyond its rows in a database.
+    """Records that came to a pipeline, by the count that it keeps in its database, beyond its rows there.
 
-    So many came a second time and were left out, if a part passes each record on and another one writes a row of it. Limit:
-    control records count too, which a part that writes in transactions adds.
+    So many came a second time and were left out. Without such a count they are the records in topics between its parts, in
+    the last samples of them, if a part passes each record on and another one writes a row of it. Limit: there control
+    records count too, which a part that writes in transactions adds.
     """
     known = {each.name for each in evidence.experiment.topics}
     group = evidence.experiment.group
     own = [
         each for each in evidence.history.of(Sample) if each.topic not in known and each.topic.startswith(f"{group}-")
     ]
+    own = [each for each in own if each.topic == f"{group}{DELIVERIES}"] or own
     last = {(each.topic, each.partition): each.high_watermark for each in sorted(own, key=lambda each: each.at_ns)}
     rows = {evidence.topic(topic_index) for topic_index, _ in lso_samples.effects(evidence)}
     return sum(last.values()) - sum(each.high_watermark for each in evidence.captures.ends if each.topic in rows)

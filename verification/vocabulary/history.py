@@ -19,6 +19,8 @@ from verification.vocabulary.strict_json import Float64, Int64
 #: Instead of a broker id: the metadata says that the partition has no leader; no broker answered for the metadata.
 NO_LEADER = -1
 UNSEEN = -2
+#: Behind the name of the group, instead of a topic: the count that a pipeline keeps of the records that came to it.
+DELIVERIES = "-deliveries"
 #: The metric that says whether a source answers, 1 or 0.
 UP = "up"
 #: How the proof of a fault says, after the name of a partition, that it has no leader; commits are counted by it.

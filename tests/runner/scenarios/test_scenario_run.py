@@ -189,7 +189,8 @@ def drained(
     scenario_run.workload = SimpleNamespace(stop_feeding=lambda _: done.append("fed"))
     scenario_run.tell = done.append
     if pending is not None:
-        database: Any = SimpleNamespace(pipeline=SimpleNamespace(pending="select"), pending=lambda: pending.pop(0))
+        pipeline = SimpleNamespace(pending="select", deliveries="select")
+        database: Any = SimpleNamespace(pipeline=pipeline, pending=lambda: pending.pop(0), deliveries=lambda: 12)
         scenario_run.surroundings = PipelineSurroundings(database=database)
     scenario_run._recorder = SimpleNamespace(record=lambda each: done.append(f"{each.topic} {each.high_watermark}"))
     scenario_run.drain_pipeline(feeder_within_s=1.0, timeout_s=timeout_s)
@@ -223,7 +224,8 @@ def test_a_pipeline_empties_its_database_between_its_topics(monkeypatch: pytest.
     monkeypatch.setattr("runner.scenarios.pipeline_drain.LOOK_EVERY_S", 0.0)
     pending = [3, 0, 0]
     quiescence = Draining(5, 0, 0, 2, 0, 0, own=())
-    assert drained(quiescence, pending=pending) == (True, ["fed"])
+    # The count of its deliveries is asked for at the end.
+    assert drained(quiescence, pending=pending) == (True, ["fed", "group-deliveries 12"])
     assert pending == []
     assert len(quiescence.asked) == 6
 
