@@ -148,6 +148,7 @@ class Nemesis:
             partitions=tuple(map(str, injection.partitions)),
             releases={str(node): release for node, release in injection.releases.items()},
             levels=dict(injection.levels),
+            met=injection.met,
         )
         self.tell(f"{step.fault.describe()}: {injection.target}")
         try:

@@ -24,7 +24,8 @@ class Injection:
     `partitions` are those that it aims at; records of other partitions prove nothing about it. An operation of an upgrade
     also says which release each node has once it is confirmed, and which feature levels are final then. An operation does
     not last: it is over once it is confirmed. `late` is called when there was no proof in time; it raises NodeLostError
-    where the rest of the schedule makes no sense then.
+    where the rest of the schedule makes no sense then. `met` is the number of records of an open transaction that it struck,
+    None where nothing shows that.
     """
 
     target: str
@@ -35,6 +36,7 @@ class Injection:
     releases: Mapping[int, str] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
     lasts: bool = True
+    met: int | None = None
     late: Callable[[], None] = lambda: None
 
 

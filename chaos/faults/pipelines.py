@@ -5,14 +5,14 @@ last stable offset of an output is below the high watermark. Whose transaction t
 is stopped (SIGSTOP) first: records that still wait a second later are its own, if the transactions of others are shorter.
 Otherwise it is continued, and the next one is stopped a moment later, because an instance may have nothing to do. A
 pipeline without transactions never shows that; it is struck at any moment. Whether a fault met work in progress is decided
-by the evidence: transactions that were aborted, or findings.
+by the evidence: the records that waited (`met`) and transactions that were aborted, or findings.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess
@@ -41,17 +41,20 @@ class KillInstance:
 
     With `worked_s` the kill waits first until an output's transaction has ended and the next one has been open for so long.
     So an instance that was just started is killed in its first transaction if that lasts longer. The proof is that it is
-    gone, and the records that were open all the time while it was stopped.
+    gone, and the records that were open all the time while it was stopped. With `until_others` others must also have done
+    its work, as with `PauseInstance`, before its successor starts.
     """
 
     output: str
     partitions: int
     worked_s: float = 0.0
+    until_others: bool = False
 
     def describe(self) -> str:
         """The fault and its target in words."""
         when = f"{self.worked_s:g} s into a transaction" if self.worked_s else "in a transaction if it has some"
-        return f"an instance of the pipeline killed (SIGKILL), {when}; succeeded by a new one"
+        after = ", once others do its work" if self.until_others else ""
+        return f"an instance of the pipeline killed (SIGKILL), {when}; succeeded by a new one{after}"
 
     def futility(self) -> str | None:
         """A killed instance always shows."""
@@ -63,9 +66,15 @@ class KillInstance:
         if self.worked_s:
             _await_next_transaction(arena.cluster, places)
             time.sleep(self.worked_s)
-        victim, waiting, _ = _stopped(arena, places)
-        had = f"{waiting} records of {self.output} had waited {OWN_AFTER_S:g} s for a decision"
-        return killed(arena, victim, replaced=True, proof=f"process {victim.process} died; {had}")
+        victim, waiting, ends = _stopped(arena, places)
+        had = f"; {waiting} records of {self.output} had waited {OWN_AFTER_S:g} s for a decision" if places else ""
+        injection = killed(arena, victim, replaced=True, proof=f"process {victim.process} died{had}")
+
+        def confirm() -> str | None:
+            others = not self.until_others or _others_wrote(arena, places, ends)
+            return injection.confirm() if others else None
+
+        return replace(injection, confirm=confirm, met=waiting if places else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +103,7 @@ class PauseInstance:
         stopped_s = time.monotonic()
 
         def confirm() -> str | None:
-            now = arena.cluster.positions(places)
-            # An abort of its transaction is one control record in each partition.
-            if any(now[at].last_stable_offset <= ends[at].high_watermark + 1 for at in places):
+            if not _others_wrote(arena, places, ends):
                 return None
             return (
                 f"process {paused.process} was stopped, and {waiting} records had waited {OWN_AFTER_S:g} s for a decision; "
@@ -108,7 +115,15 @@ class PauseInstance:
             confirm=confirm,
             heal=lambda: arena.clients.resume(paused),
             processes=(paused.process,),
+            met=waiting,
         )
+
+
+def _others_wrote(arena: Arena, places: tuple[TopicPartition, ...], ends: Mapping[TopicPartition, Position]) -> bool:
+    """Whether more was decided in each partition since these ends than the abort of the transaction that was open there."""
+    now = arena.cluster.positions(places)
+    # An abort is one control record in each partition.
+    return all(now[at].last_stable_offset > ends[at].high_watermark + 1 for at in places)
 
 
 def _places(arena: Arena, topic: str, partitions: int) -> tuple[TopicPartition, ...]:

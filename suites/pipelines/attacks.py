@@ -15,6 +15,7 @@ from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from chaos.targets import CoordinatorOfOpenTransaction, GroupCoordinator, LeaderOf
 from fixtures.workloads.pipeline import PIPELINE
+from fixtures.workloads.plans import INPUTS
 from runner.scenarios.scenario import BROKEN_FLOORS, STRUCK
 from verification.vocabulary.experiment import Floor
 
@@ -40,6 +41,20 @@ BROKERS_FAIL = (
     Step(fault=CrashBroker(LeaderOf(OUTPUT, 0)), after_s=2, hold_s=3, once_whole=True),
     Step(fault=CrashBroker(COORDINATOR), after_s=2, hold_s=3, once_whole=True),
     Step(fault=StopBroker(COORDINATOR), after_s=2, hold_s=3, once_whole=True),
+)
+#: For pipelines without outputs: those that coordinate its group and lead an input.
+INPUT_BROKERS_CRASH = (
+    Step(fault=CrashBroker(LeaderOf(INPUTS, 0)), after_s=2, hold_s=3),
+    Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3, once_whole=True),
+)
+#: The successor starts only when others have the work of the one that was killed.
+KILLED_UNTIL_OTHERS = (
+    Step(
+        fault=KillInstance(OUTPUT, PARTITIONS, until_others=True),
+        after_s=2,
+        hold_s=1,
+        confirm_within_s=TAKEN_OVER_S,
+    ),
 )
 PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
 #: Longer than the transaction timeout: the open transactions are aborted meanwhile.

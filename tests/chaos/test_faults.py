@@ -370,9 +370,27 @@ def test_another_instance_is_stopped_while_the_open_transaction_is_not_its_own(
     injection = KillInstance("billing-events", 1).inject(on)
     assert slept == [OWN_AFTER_S] * 2
     assert injection.processes == (4,)
+    assert injection.met == 7
     assert "7 records of billing-events had waited" in str(injection.confirm())
     assert isinstance(on.clients, FakeClients)
     assert not on.clients.stopped
+
+
+def test_a_kill_shows_when_others_have_done_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More must be decided than the abort of the open transaction; the record of the step says how much that was."""
+    monkeypatch.setattr("chaos.faults.pipelines.time.sleep", lambda _: None)
+    looks = iter([(5, 9), (5, 9), (5, 9), (10, 10), (11, 11)])
+    monkeypatch.setattr(FakeCluster, "positions", showing(looks))
+    step = Step(fault=KillInstance("billing-events", 1, until_others=True), hold_s=0)
+    (record,) = Book().nemesis(arena()).run((step,))
+    assert (record.met, next(looks, None)) == (4, None)
+    assert record.confirmed_ns is not None
+
+
+def test_a_kill_without_outputs_to_look_at_says_nothing_about_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have met work or not."""
+    monkeypatch.setattr("chaos.faults.pipelines.time.sleep", lambda _: None)
+    assert KillInstance("billing-events", 0).inject(arena()).met is None
 
 
 def showing(looks: Iterator[tuple[int, int]]) -> Callable[..., dict[TopicPartition, Position]]:

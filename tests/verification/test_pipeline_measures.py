@@ -8,10 +8,10 @@ import pytest
 
 from tests.verification.test_coverage import fault
 from tests.verification.test_fault_measures import sample, told
-from verification.coverage import pipeline_measures
+from verification.coverage import coverage, pipeline_measures
 from verification.evidence.capture_reader import LogRow
 from verification.evidence.run_evidence import RunEvidence
-from verification.vocabulary.experiment import EFFECT, ExperimentTopic
+from verification.vocabulary.experiment import EFFECT, ExperimentTopic, Floor
 from verification.vocabulary.history import Entry, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd
 
@@ -128,6 +128,15 @@ def test_an_interrupted_copy_is_an_abort_of_the_pipeline(process: int | None, co
     run = piped(fault(3, 5))
     run = replace(run, capture_reader=Log(), experiment=replace(run.experiment, pipeline=process))  # type: ignore[arg-type]
     assert pipeline_measures.interrupted_copies(run) == count
+
+
+def test_each_kill_must_have_met_work() -> None:
+    """The one that met least counts; where no outputs were looked at, nothing is claimed."""
+    steps = [replace(fault(at, at + 1, step=at), met=met) for at, met in ((3, 40), (5, 0), (7, None))]
+    measured = coverage.MEASURES["met_work"].item(piped(*steps), Floor(name="met_work", need=1))
+    assert measured is not None
+    assert (measured.have, measured.text.endswith("(least: step 5)")) == (0, True)
+    assert coverage.MEASURES["met_work"].item(piped(steps[-1]), Floor(name="met_work", need=1)) is None
 
 
 @pytest.mark.parametrize(("fan_out", "count"), [(1, 1), (None, 0)])

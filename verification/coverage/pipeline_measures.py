@@ -75,6 +75,14 @@ def interrupted_copies(evidence: RunEvidence) -> int:
     return sum(1 for row in rows if row[3] == "abort")
 
 
+def met_work(evidence: RunEvidence) -> dict[str, int]:
+    """Records of an open transaction that each kill or pause of an instance met, where outputs were looked at.
+
+    Limit: for as long as the transaction of an instance that was killed before stays open, its records count too.
+    """
+    return {f"step {each.step}": each.met for each in evidence.history.of(FaultRecord) if each.met is not None}
+
+
 def drained(evidence: RunEvidence) -> int:
     """1 if the copies can be judged: a pipeline that still had work in topics of its own leaves no claim on its outputs."""
     return int(evidence.experiment.fan_out is not None)

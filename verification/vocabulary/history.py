@@ -166,7 +166,8 @@ class FaultRecord:
     they are down from `struck_ns` on and run it at `confirmed_ns`. `levels` are the feature levels that it made final.
     An operation is over, and counts as healed, once it is confirmed: both times are equal. `held` are producers that the
     schedule let wait inside a transaction, from before the step until it was confirmed. `lost` is the node that ended the
-    schedule, if one did.
+    schedule, if one did. `met` counts records of an open transaction of an instance of a pipeline that was killed or paused;
+    None where nothing shows that.
     """
 
     step: Int64
@@ -187,6 +188,7 @@ class FaultRecord:
     levels: dict[str, Int64] = field(default_factory=dict)
     held: tuple[Int64, ...] = ()
     lost: LostNode | None = None
+    met: Int64 | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
