@@ -2,21 +2,17 @@
 
 The program is `fixtures/pipelines/share_group/ShareOrders.java`: it writes a row for each record, then acknowledges it. Any
 member may get a record, and nothing promises an order. A record comes again when its acknowledgement is lost, so that a row
-needs a key. The brokers hide records of aborted transactions, if the group asks for that; by default they do not.
+needs a key. The leader of a partition remembers which of its records were handed out, and a coordinator keeps that for the
+next leader. The brokers hide records of aborted transactions, if the group asks for that; by default they do not.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.faults.brokers import CrashBroker
-from chaos.schedule import Step
-from chaos.targets import GroupCoordinator, LeaderOf
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
-from fixtures.workloads.plans import INPUTS
 from runner.scenarios.scenario import (
-    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     RunScenario,
     convict,
@@ -24,17 +20,9 @@ from runner.scenarios.scenario import (
     requirement,
     share_groups,
 )
-from suites.pipelines.attacks import CUT_OFF, IN_TURN, PARTITIONS, WORKED
+from suites.pipelines.attacks import CUT_OFF, IN_TURN, INPUT_BROKERS_CRASH, PARTITIONS, REDELIVERED, WORKED
 
 NEWEST = "4.3.1"
-#: The leader of a partition remembers which of its records were handed out; a coordinator keeps that for the next leader.
-INPUT_BROKERS_CRASH = (
-    Step(fault=CrashBroker(LeaderOf(INPUTS, 0)), after_s=2, hold_s=3),
-    Step(fault=CrashBroker(GroupCoordinator()), after_s=2, hold_s=3, once_whole=True),
-)
-#: Where no output is nothing is observed, and no transaction is struck. Limit: rows that were left out are not counted; that
-#: kills make some is shown without a key.
-FLOORS = tuple(each for each in BROKEN_FLOORS if each.name != "observers_at_end")
 
 
 def workers(table: str, isolation: str = "read_committed", acknowledges: str = "last") -> PipelineWorkload:
@@ -56,6 +44,7 @@ def workers(table: str, isolation: str = "read_committed", acknowledges: str = "
         position="share",
         outputs=0,
         effects="select input from orders",
+        deliveries="select sum(records) from deliveries",
     )
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
 
@@ -69,7 +58,7 @@ def test_share_group_with_a_key(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=workers("unique"),
         schedule=(IN_TURN, IN_TURN, *CUT_OFF, *INPUT_BROKERS_CRASH),
-        floors=FLOORS,
+        floors=REDELIVERED,
     )
 
 
