@@ -3,10 +3,10 @@
 The stateless application is `fixtures/pipelines/streams/OrderCopy.java`. Its transactional id is new at every start, so
 nothing fences the transaction of an instance that was killed: it ends by its timeout, and readers wait as long.
 
-The other one is `OrderCount.java`, with a repartition topic and a changelog. An instance of 4.2.1 that was killed trusts the
-checkpoint of its last restoration, and so a state that was written in a transaction which is then aborted (KAFKA-20685). The
-rest of the changelog writes every key again that was committed after the checkpoint. So the bug shows if an instance is
-killed, restores its state, and is killed again in the first transaction after that.
+The other one is `OrderCount.java`, with a repartition topic and a changelog. An instance of 3.9.2 or 4.2.1 that was killed
+trusts the checkpoint of its last restoration, and so a state that was written in a transaction which is then aborted
+(KAFKA-20685). The rest of the changelog writes every key again that was committed after the checkpoint. So the bug shows if
+an instance is killed, restores its state, and is killed again in the first transaction after that.
 
 An instance of 3.9.0 from which tasks are revoked commits its transaction. If the revoked tasks had no inputs, the offsets of
 its other tasks are not in it, though their outputs are (KAFKA-18943). These are written again if the instance dies before
@@ -31,19 +31,31 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_FAIL, KILLS, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import (
+    BROKERS_FAIL,
+    KILLED_UNTIL_OTHERS,
+    KILLS,
+    NETWORK_FAILS,
+    OUTPUT,
+    PARTITIONS,
+    PAUSED,
+)
 from verification.vocabulary.experiment import Floor
 
 NEWEST = "4.3.1"
 
 
-def order_copy(guarantee: str, *, commit_ms: int, version: str = NEWEST, fed: int | None = None) -> PipelineWorkload:
+def order_copy(
+    guarantee: str, *, commit_ms: int, version: str = NEWEST, fed: int | None = None, outputs: int = 1
+) -> PipelineWorkload:
     """Two instances with this guarantee; with `fed` only so many of their partitions have inputs."""
+    apart = f"-{outputs}-outputs" if outputs > 1 else ""
     pipeline = Pipeline(
-        name=f"kafka-streams-{version}-{guarantee.replace('_', '-')}",
+        name=f"kafka-streams-{version}-{guarantee.replace('_', '-')}{apart}",
         command=(f"{{kafka-streams {version}}}",),
         directory=Path(__file__).parents[2],
         environment={"ONCEPROOF_GUARANTEE": guarantee, "ONCEPROOF_COMMIT_MS": str(commit_ms)},
+        outputs=outputs,
     )
     return PipelineWorkload(partitions=PARTITIONS, fed=fed, pipeline=pipeline)
 
@@ -51,6 +63,7 @@ def order_copy(guarantee: str, *, commit_ms: int, version: str = NEWEST, fed: in
 EXACTLY_ONCE = order_copy("exactly_once_v2", commit_ms=200)
 #: The state of one that counts was read at the end: 16 keys, in stores and in the changelog.
 COUNT_FLOORS = (*PIPELINE_FLOORS, Floor(name="kept_counts", need=16))
+COUNTED_BEFORE = (*STRUCK, Floor(name="copied_before", need=200), Floor(name="drained", need=1))
 #: An instance that starts again is killed in its first transaction, two of its five seconds in.
 KILLS_IN_A_TRANSACTION = tuple(
     Step(fault=KillInstance(OUTPUT, PARTITIONS, worked_s=2), after_s=1, hold_s=1) for _ in range(3)
@@ -58,7 +71,13 @@ KILLS_IN_A_TRANSACTION = tuple(
 
 
 def order_count(
-    version: str, name: str = "count", *, instances: int = 1, standbys: int = 0, keeps_state: bool = True
+    version: str,
+    name: str = "count",
+    *,
+    guarantee: str = "exactly_once_v2",
+    instances: int = 1,
+    standbys: int = 0,
+    keeps_state: bool = True,
 ) -> PipelineWorkload:
     """Instances that count: with a single one each kill strikes the whole state."""
     pipeline = Pipeline(
@@ -66,7 +85,7 @@ def order_count(
         command=(f"{{kafka-streams {version} OrderCount}}",),
         directory=Path(__file__).parents[2],
         environment={
-            "ONCEPROOF_GUARANTEE": "exactly_once_v2",
+            "ONCEPROOF_GUARANTEE": guarantee,
             "ONCEPROOF_COMMIT_MS": "5000",
             "ONCEPROOF_STANDBYS": str(standbys),
             "ONCEPROOF_KEEPS_STATE": str(keeps_state).lower(),
@@ -97,6 +116,14 @@ def test_streams_4_2_exactly_once(run: RunScenario) -> None:
 def test_streams_3_9_exactly_once(run: RunScenario) -> None:
     """Kafka Streams 3.9.2 with exactly_once_v2 copies each input exactly once, however often an instance is killed."""
     workload = order_copy("exactly_once_v2", commit_ms=200, version="3.9.2")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_streams_two_outputs(run: RunScenario) -> None:
+    """Kafka Streams with exactly_once_v2 writes each input to both of two topics once, however often it is killed."""
+    workload = order_copy("exactly_once_v2", commit_ms=200, outputs=2)
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=PIPELINE_FLOORS)
 
 
@@ -143,6 +170,26 @@ def test_streams_count_exactly_once(run: RunScenario) -> None:
 
 
 @nightly
+@requirement("GRP-03", "GRP-19", "COORD-04", "TXN-25")
+def test_streams_count_while_brokers_and_the_network_fail(run: RunScenario) -> None:
+    """Kafka Streams with exactly_once_v2 counts each input exactly once, though its network fails and brokers crash."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count(NEWEST),
+        schedule=(*NETWORK_FAILS, *BROKERS_FAIL),
+        floors=COUNT_FLOORS,
+    )
+
+
+@nightly
+@convict("duplicate")
+def test_streams_count_at_least_once(run: RunScenario) -> None:
+    """Kafka Streams with at_least_once counts inputs again when it is killed between two commits."""
+    workload = order_count(NEWEST, "count-at-least-once", guarantee="at_least_once")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS, floors=STRUCK)
+
+
+@nightly
 @requirement("GRP-03", "GRP-04", "GRP-19")
 def test_streams_count_without_a_directory(run: RunScenario) -> None:
     """Kafka Streams with exactly_once_v2 counts each input exactly once when every start finds an empty state directory."""
@@ -166,6 +213,20 @@ def test_streams_count_on_a_standby(run: RunScenario) -> None:
     )
 
 
+@nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_streams_count_killed_before_a_standby(run: RunScenario) -> None:
+    """A standby replica of Kafka Streams that takes over from a killed instance counts each input exactly once."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count(NEWEST, "count-on-a-standby", instances=2, standbys=1),
+        schedule=KILLED_UNTIL_OTHERS * 2,
+        floors=COUNT_FLOORS,
+        # The last successor takes tasks back, and has its stores only once it has restored them: 7 s were not enough.
+        observe_s=20,
+    )
+
+
 @convict("state-divergence")
 def test_streams_count_aborted_inputs(run: RunScenario) -> None:
     """Kafka Streams 4.2.1 with exactly_once_v2 counts inputs of an aborted transaction once more (KAFKA-20685)."""
@@ -173,7 +234,19 @@ def test_streams_count_aborted_inputs(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=order_count("4.2.1"),
         schedule=KILLS_IN_A_TRANSACTION,
-        floors=(*STRUCK, Floor(name="copied_before", need=200), Floor(name="drained", need=1)),
+        floors=COUNTED_BEFORE,
+    )
+
+
+@nightly
+@convict("state-divergence")
+def test_streams_3_9_count_aborted_inputs(run: RunScenario) -> None:
+    """Kafka Streams 3.9.2 with exactly_once_v2 counts inputs of an aborted transaction once more (KAFKA-20685)."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=order_count("3.9.2"),
+        schedule=KILLS_IN_A_TRANSACTION,
+        floors=COUNTED_BEFORE,
     )
 
 

@@ -27,14 +27,13 @@ from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_FAIL, C
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1) for _ in range(3))
 
 
-def copier(*arguments: str, instances: int = 2) -> PipelineWorkload:
+def copier(*arguments: str, instances: int = 2, outputs: int = 1) -> PipelineWorkload:
     """Instances of the copier with these arguments."""
     directory = Path(__file__).parents[2] / "fixtures" / "pipelines" / "python_copier"
     command = ("{python}", "copier.py", *arguments)
     name = "-".join(["python", *(each.strip("-") for each in arguments)])
-    return PipelineWorkload(
-        partitions=PARTITIONS, pipeline=Pipeline(name=name, command=command, directory=directory, instances=instances)
-    )
+    pipeline = Pipeline(name=name, command=command, directory=directory, instances=instances, outputs=outputs)
+    return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
@@ -79,6 +78,13 @@ def test_offsets_after_the_outputs(run: RunScenario) -> None:
 def test_offsets_before_the_outputs(run: RunScenario) -> None:
     """A copier that commits its offsets before its outputs loses inputs when it is killed in between."""
     run(cluster=PIPELINE_CLUSTER, workload=copier("before"), schedule=KILLS, floors=STRUCK)
+
+
+@nightly
+@convict("offset-without-output")
+def test_outputs_without_a_transaction(run: RunScenario) -> None:
+    """A copier without transactions that is killed between its outputs has written some inputs to one of them alone."""
+    run(cluster=PIPELINE_CLUSTER, workload=copier("before", "--apart", outputs=2), schedule=KILLS, floors=STRUCK)
 
 
 @convict("aborted-read")
