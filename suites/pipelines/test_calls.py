@@ -17,7 +17,15 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import IN_A_TRANSACTION, IN_TURN, PARTITIONS, REDELIVERED, WORKED
+from suites.pipelines.attacks import (
+    CUT_OFF,
+    IN_A_TRANSACTION,
+    IN_TURN,
+    INPUT_BROKERS_CRASH,
+    PARTITIONS,
+    REDELIVERED,
+    WORKED,
+)
 
 
 def calling(*roles: str, outputs: int = 0) -> PipelineWorkload:
@@ -59,5 +67,24 @@ def test_calls_with_a_key(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=calling("forwarder", "keyed-caller"),
         schedule=(IN_TURN,) * 4,
+        floors=REDELIVERED,
+    )
+
+
+@nightly
+@convict("duplicate")
+def test_calls_cut_off(run: RunScenario) -> None:
+    """A program that commits its offsets after its calls calls some again when it is cut off from the brokers in between."""
+    run(cluster=PIPELINE_CLUSTER, workload=calling("caller"), schedule=CUT_OFF * 2, floors=WORKED)
+
+
+@nightly
+@requirement("GRP-03", "GRP-19", "COORD-04")
+def test_calls_with_a_key_while_all_fail(run: RunScenario) -> None:
+    """A service that knows the key of a call carries each out once, though its callers are cut off and brokers crash."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=calling("forwarder", "keyed-caller"),
+        schedule=(*CUT_OFF, *INPUT_BROKERS_CRASH, IN_TURN),
         floors=REDELIVERED,
     )
