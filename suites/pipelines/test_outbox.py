@@ -33,6 +33,7 @@ from suites.pipelines.attacks import (
     KILLS,
     NETWORK_FAILS,
     PARTITIONS,
+    PAUSED,
     REDELIVERED,
     WORKED,
 )
@@ -178,6 +179,18 @@ def test_debezium_while_all_fail(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=captured("enabled", commit_ms=500),
         schedule=ALL_FAIL,
+        floors=PIPELINE_FLOORS,
+    )
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_debezium_paused(run: RunScenario) -> None:
+    """A worker with Debezium that comes back after another one took its task commits nothing that the other one sent."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=captured("enabled", commit_ms=500),
+        schedule=PAUSED,
         floors=PIPELINE_FLOORS,
     )
 
