@@ -104,6 +104,14 @@ def test_spring_rollbacks(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS[:1], floors=ROLLBACKS)
 
 
+@nightly
+@requirement("GRP-03", "GRP-04", "GRP-19")
+def test_spring_record_rollbacks(run: RunScenario) -> None:
+    """A Spring record listener that throws after its sends copies each input exactly once, and when it is killed too."""
+    workload = order_listener("record", rate=80, LISTENER="record", PAUSE_MS="20", THROW_EVERY="5")
+    run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS[:1], floors=ROLLBACKS)
+
+
 @requirement("GRP-03", "GRP-04", "GRP-19")
 def test_spring_timeouts(run: RunScenario) -> None:
     """A Spring container that stops when it is fenced copies each input exactly once, when transactions time out too."""
