@@ -99,6 +99,9 @@ class Clients(Protocol):
     def kill(self, process: ClientProcess) -> None:
         """SIGKILL to the process group; it has no successor until `succeed` is called."""
 
+    def kill_part(self, process: ClientProcess, program: str) -> int | None:
+        """SIGKILL to a process of its group that has this word in its command; its id once it is gone, None without one."""
+
     def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float, release: str = "") -> Succession:
         """Start another instance with the same transactional id (or group membership) at `site`.
 

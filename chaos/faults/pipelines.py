@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from chaos.arena import Arena
 from chaos.clients import ClientProcess
 from chaos.cluster import Cluster, Position
-from chaos.errors import InjectionError
+from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.clients import killed, oldest
 from chaos.faults.fault import Injection
 from wire.values import TopicPartition
@@ -75,6 +75,35 @@ class KillInstance:
             return injection.confirm() if others else None
 
         return replace(injection, confirm=confirm, met=waiting if places else None)
+
+
+@dataclass(frozen=True, slots=True)
+class KillPart:
+    """SIGKILL one process of the oldest instance, by a word of its command; the instance itself has to start another one."""
+
+    program: str
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"a process {self.program} of the pipeline killed (SIGKILL)"
+
+    def futility(self) -> str | None:
+        """A killed process always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Kill it, once there is one. Raises UnresolvedTargetError if the instance never has one."""
+        deadline = time.monotonic() + WORK_WITHIN_S
+        while (killed_id := arena.clients.kill_part(instance := oldest(arena, ROLE), self.program)) is None:
+            if time.monotonic() > deadline:
+                raise UnresolvedTargetError(f"process {instance.process} has no process {self.program}")
+            time.sleep(LOOK_EVERY_S)
+        return Injection(
+            target=f"process {killed_id} of process {instance.process}",
+            confirm=lambda: f"process {killed_id}, {self.program}, is gone",
+            heal=lambda: None,
+            processes=(instance.process,),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
 from chaos.faults.pipelines import LOOK_EVERY_S as PIPELINE_LOOK_EVERY_S
-from chaos.faults.pipelines import OWN_AFTER_S, KillInstance, PauseInstance
+from chaos.faults.pipelines import OWN_AFTER_S, KillInstance, KillPart, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
@@ -70,6 +70,7 @@ EFFECTIVE: list[Fault] = [
     PartitionedZombie(site=ZOMBIE, successor_site=APP),
     KillClient("copier", SyncPoint.BEFORE_COMMIT),
     KillInstance("billing-events", 1),
+    KillPart("worker"),
     PauseInstance("billing-events", 1),
     CrashDatabase(),
     CrashPeer(),
@@ -153,7 +154,7 @@ def test_a_fault_is_confirmed_by_an_observation_and_heals(fault: Fault) -> None:
 
 
 #: The end of a process, or a refused connection, is a proof without any reaction of the cluster.
-ENDED = (CutSite, KillClient, KillInstance, CrashBroker, CrashDatabase, CrashPeer)
+ENDED = (CutSite, KillClient, KillInstance, KillPart, CrashBroker, CrashDatabase, CrashPeer)
 UNNOTICED = [fault for fault in EFFECTIVE if not isinstance(fault, ENDED)]
 
 

@@ -282,6 +282,9 @@ class FakeClients:
         self.living.remove(process)
         self.held.pop(process.process, None)
 
+    def kill_part(self, process: ClientProcess, program: str) -> int | None:
+        return process.process if program == "worker" else None
+
     def succeed(self, process: ClientProcess, *, site: Site, timeout_s: float, release: str = "") -> Succession:
         successor = replace(process, process=10 + process.process, site=site)
         self.living.append(successor)
