@@ -24,7 +24,8 @@ class Arena:
     `definitions` are the message definitions to read frames by. `topic_ids` are the ids of this run's topics, by which
     newer requests name them. Only faults that tamper with frames need them. `admin` asks the brokers through the witness
     listener; operations that change the cluster need it, and one target. `database` is that of a pipeline, and `peer` its
-    second cluster, if it has one.
+    second cluster, if it has one. `left_open` is how far outputs of a pipeline went when an instance of it was last killed:
+    up to there records may wait for the decision of its transaction.
     """
 
     cluster: Cluster
@@ -36,6 +37,7 @@ class Arena:
     admin: Client | None = None
     database: DatabaseServer | None = None
     peer: Cluster | None = None
+    left_open: dict[TopicPartition, int] = field(default_factory=dict)
 
     def partition(self, topic: str, partition: int) -> TopicPartition:
         """The real partition behind a scenario's topic name."""

@@ -74,7 +74,10 @@ class KillInstance:
             others = not self.until_others or _others_wrote(arena, places, ends)
             return injection.confirm() if others else None
 
-        return replace(injection, confirm=confirm, met=waiting if places else None)
+        # While records of one that was killed before still wait, those of others behind them look as if they waited, too.
+        known = bool(places) and all(ends[at].last_stable_offset >= arena.left_open.get(at, 0) for at in places)
+        arena.left_open.update({at: ends[at].high_watermark for at in places})
+        return replace(injection, confirm=confirm, met=waiting if known else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chaos.faults.pipelines import KillInstance
+from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
@@ -21,12 +23,23 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_FAIL, CUT_OFF, KILLS, PARTITIONS, WORKED
+from suites.pipelines.attacks import (
+    ANSWERS_LATE,
+    ANSWERS_LOST,
+    BROKERS_FAIL,
+    CUT_OFF,
+    KILLS,
+    OUTPUT,
+    PARTITIONS,
+    WORKED,
+)
 
 NEWEST = "2.2.1"
 #: Longer than a job is away: with another run on the same processors it wrote 28 s after its start. The sink's default is an
 #: hour.
 TIMEOUT_S = 60.0
+#: A job that was killed 14 s after another one had not begun to write: only records that its predecessor left open waited.
+KILLS_AT_WORK = (KILLS[0], Step(fault=KillInstance(OUTPUT, PARTITIONS, worked_s=0.2), after_s=2, hold_s=1))
 
 
 def order_job(delivery: str) -> PipelineWorkload:
@@ -45,7 +58,7 @@ def order_job(delivery: str) -> PipelineWorkload:
 @requirement("GRP-03", "GRP-19")
 def test_flink_exactly_once(run: RunScenario) -> None:
     """A Flink job with the exactly-once sink copies each input exactly once, however often it is killed."""
-    run(cluster=PIPELINE_CLUSTER, workload=order_job("EXACTLY_ONCE"), schedule=KILLS, floors=PIPELINE_FLOORS)
+    run(cluster=PIPELINE_CLUSTER, workload=order_job("EXACTLY_ONCE"), schedule=KILLS_AT_WORK, floors=PIPELINE_FLOORS)
 
 
 @nightly

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -386,6 +386,17 @@ def test_a_kill_shows_when_others_have_done_the_work(monkeypatch: pytest.MonkeyP
     (record,) = Book().nemesis(arena()).run((step,))
     assert (record.met, next(looks, None)) == (4, None)
     assert record.confirmed_ns is not None
+
+
+def test_records_that_a_killed_instance_left_open_are_not_met_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind them everything waits. Once they are decided, the next kill says again how many it met."""
+    monkeypatch.setattr("chaos.faults.pipelines.time.sleep", lambda _: None)
+    looks = iter([*[(5, 9)] * 3, *[(5, 14)] * 3, *[(15, 18)] * 3])
+    monkeypatch.setattr(FakeCluster, "positions", showing(looks))
+    on = arena()
+    assert isinstance(on.clients, FakeClients)
+    on.clients.living += [replace(on.clients.living[-1], process=each) for each in (4, 5)]
+    assert [KillInstance("billing-events", 1).inject(on).met for _ in range(3)] == [4, None, 3]
 
 
 def test_a_kill_without_outputs_to_look_at_says_nothing_about_its_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,9 @@ def interrupted_copies(evidence: RunEvidence) -> int:
 
 
 def met_work(evidence: RunEvidence) -> dict[str, int]:
-    """Records of an open transaction that each kill or pause of an instance met, where outputs were looked at.
+    """Records of an open transaction that each kill or pause of an instance met, where that can be known.
 
-    Limit: for as long as the transaction of an instance that was killed before stays open, its records count too.
+    It cannot where outputs are not looked at, or records wait that an instance left open which was killed before.
     """
     return {f"step {each.step}": each.met for each in evidence.history.of(FaultRecord) if each.met is not None}
 
