@@ -87,7 +87,7 @@ def test_the_cache_is_filled_for_images_where_they_can_be_built(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(Engine, "connect", connect)
     monkeypatch.setattr(fetch, "machine_report", lambda *_, **__: [])
-    fetches = ("fetch_release", "definition_jars", "fetch_toxiproxy", "fetch_java", "built")
+    fetches = ("fetch_release", "definition_jars", "fetch_toxiproxy", "fetch_java", "built", "connector_jars")
     for name in ("check_machine", "find_java", *fetches):
         monkeypatch.setattr(fetch, name, remember(name))
     programs: list[tuple[str, str, str]] = []
@@ -96,8 +96,9 @@ def test_the_cache_is_filled_for_images_where_they_can_be_built(
     assert fetched.count("find_java") == 1
     assert fetched.count("fetch_java") == answers
     assert programs == []
-    assert "built" not in fetched
+    assert not {"built", "connector_jars"} & set(fetched)
     assert fetch.main(["--pipelines"]) == 0
     assert {name for name, *_ in programs} == {each.name for each in LIBRARIES.values()}
     assert ("Kafka Streams", "3.9.2", "OrderCopy") in programs
     assert fetched.count("built") == 1, "the Go program"
+    assert fetched.count("connector_jars") == 1, "both Spark pipelines load Spark's Kafka connector"
