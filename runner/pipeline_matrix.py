@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from statistics import median
 from typing import Any
 
 from fixtures.pipelines.promises import PROMISES
@@ -115,15 +116,19 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "Pipelines under faults, written by `tox -e pipeline-matrix`: one run of `tox -e pipelines` for each column.",
             "A right way must be PASS. A known mistake must be detected; its cell counts the violations that were found.",
             "Then come the committed inputs and outputs: records of topics, rows of a database or calls. An input behind",
-            "the last offset that a pipeline committed needs no output. The seconds are the longest time around a fault in",
-            "which some partition of an output got nothing committed.",
+            "the last offset that a pipeline committed needs no output. The seconds in a cell are the longest time around a",
+            "fault in which some partition of an output got nothing committed. A pipeline *takes* the median of its runs,",
+            "while others run in further lanes.",
             "",
             f"{len(made)} of {len(MATRIX)} runs were made. Mistakes are tried with the first seed of a release.",
             "",
             *markdown_table(
-                ["pipeline", "claim", "faults", *heads],
+                ["pipeline", "claim", "faults", "takes", *heads],
                 (
-                    [row["pipeline"], row["claim"], _faults(row), *(_cell(runs[run], row["scenario"]) for run in made)]
+                    [
+                        *(row["pipeline"], row["claim"], _faults(row), _takes(lines, row["scenario"])),
+                        *(_cell(runs[run], row["scenario"]) for run in made),
+                    ]
                     for row in in_order
                 ),
             ),
@@ -146,6 +151,11 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
 def _faults(row: dict[str, Any]) -> str:
     """The faults in the order of their first strikes, and how often each struck."""
     return ", ".join(f"{count} {name}" for name, count in Counter(row["faults"]).items()) or "none"
+
+
+def _takes(lines: Sequence[dict[str, Any]], scenario: str) -> str:
+    seconds = [row["seconds"] for line in lines for row in line["rows"] if row["scenario"] == scenario]
+    return f"{median(seconds):.0f} s"
 
 
 def _cell(line: dict[str, Any], scenario: str) -> str:

@@ -82,10 +82,10 @@ def test_a_right_way_must_pass_and_a_mistake_be_detected(
 
 def test_the_page_has_a_column_for_each_run_and_counts_what_was_found() -> None:
     """A pipeline that a run did not have is not run there, and is no pass."""
-    page = render([line(GOOD, BAD), line(GOOD, run=MATRIX[3])])
-    begun = "Claim of {0}. | 2 KillInstance, 1 CrashBroker |"
-    mistake = f"| copier-mistake | {begun.format('mistake')} detected: 12 duplicate; 900 in, 912 out | not run |"
-    right = f"| copier-right | {begun.format('right')}{' PASS; 900 in, 912 out; 4.2 s |' * 2}"
+    page = render([line(GOOD, BAD), line({**GOOD, "seconds": 43.0}, run=MATRIX[3])])
+    begun = "Claim of {0}. | 2 KillInstance, 1 CrashBroker | {1} s |"
+    mistake = f"| copier-mistake | {begun.format('mistake', 40)} detected: 12 duplicate; 900 in, 912 out | not run |"
+    right = f"| copier-right | {begun.format('right', 42)}{' PASS; 900 in, 912 out; 4.2 s |' * 2}"
     assert mistake in page
     assert right in page
     assert f"2 of {len(MATRIX)} runs were made." in page
