@@ -11,6 +11,7 @@ mistakes: a right way must pass with each seed.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from verification.vocabulary.verdict import ExitCode, Verdict
 #: Both are kept in the repository, so that a matrix goes on on another machine.
 LINES = ROOT / "docs" / "generated" / "pipelines.jsonl"
 TABLE = ROOT / "docs" / "generated" / "pipelines.md"
+SUITE = ROOT / "suites" / "pipelines"
 #: The half that the quick profile has took 11 minutes on two slow cores, and 19 at a load of 30; three times the whole at
 #: that load is a run that hangs.
 RUN_WITHIN_S = 6_000.0
@@ -70,13 +72,23 @@ def perform(run: PipelineRun, words: str = "") -> dict[str, Any]:
     return {**asdict(run), **line, "rows": [_row(each) for each in (*results["scenarios"], *results["controls"])]}
 
 
+def scenarios() -> set[str]:
+    """The names of all scenarios of pipelines, which are those of their functions."""
+    texts = (path.read_text(encoding="utf-8") for path in SUITE.glob("test_*.py"))
+    return {name.replace("_", "-") for text in texts for name in re.findall(r"^def test_(\w+)", text, re.MULTILINE)}
+
+
 def added(before: dict[str, Any], line: dict[str, Any]) -> dict[str, Any]:
-    """A line with the rows of a later run of the same release and seed, which replace its own."""
-    tried = {row["key"] for row in line["rows"]}
+    """A line with the rows of a later run of the same release and seed, which replace its own.
+
+    A row whose scenario was renamed or removed goes; it would never be replaced.
+    """
+    tried, existing = {row["key"] for row in line["rows"]}, scenarios()
+    kept = [row for row in before["rows"] if row["key"] not in tried and row["scenario"] in existing]
     return before | {
         "commit": ", ".join(dict.fromkeys((before["commit"], line["commit"]))),
         "seconds": before["seconds"] + line["seconds"],
-        "rows": [*(row for row in before["rows"] if row["key"] not in tried), *line["rows"]],
+        "rows": [*kept, *line["rows"]],
     }
 
 

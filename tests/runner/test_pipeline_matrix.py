@@ -101,14 +101,22 @@ def test_a_run_that_is_as_expected_is_not_made_again(ran: list[PipelineRun]) -> 
     assert command.TABLE.read_text(encoding="utf-8").startswith("# Pipelines")
 
 
-def test_single_pipelines_are_added_to_a_stored_run(ran: list[PipelineRun]) -> None:
-    """They replace rows of their own names, and no others; both commits are named."""
-    command.LINES.write_text(json.dumps(line(row("new", "FAIL"), GOOD, run=MATRIX[1], commit="0ld")) + "\n")
+def test_single_pipelines_are_added_to_a_stored_run(ran: list[PipelineRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They replace rows of their own names, and none of another scenario that still exists; both commits are named."""
+    monkeypatch.setattr(command, "scenarios", lambda: {"new", "right"})
+    rows = (row("new", "FAIL"), GOOD, row("renamed"))
+    command.LINES.write_text(json.dumps(line(*rows, run=MATRIX[1], commit="0ld")) + "\n")
     main(["--only", MATRIX[1].name, "-k", "new"])
     assert ran == [MATRIX[1]]
     (stored,) = map(json.loads, command.LINES.read_text(encoding="utf-8").splitlines())
     assert [(each["scenario"], each["verdict"]) for each in stored["rows"]] == [("right", "PASS"), ("new", "PASS")]
     assert (stored["commit"], stored["seconds"]) == ("0ld, c0ffee", 480)
+
+
+def test_stored_rows_are_of_scenarios_that_exist() -> None:
+    """The names are found in the sources; a stored row of another name is of a scenario that was renamed."""
+    stored = [json.loads(each) for each in command.LINES.read_text(encoding="utf-8").splitlines()]
+    assert {each["scenario"] for line in stored for each in line["rows"]} <= command.scenarios()
 
 
 def test_single_pipelines_are_no_run(ran: list[PipelineRun], capsys: pytest.CaptureFixture[str]) -> None:
