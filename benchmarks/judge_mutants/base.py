@@ -18,7 +18,7 @@ from verification.evidence.row_types import Row, Rows
 from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import read_run
-from verification.vocabulary.experiment import TopicRole
+from verification.vocabulary.experiment import EFFECT, TopicRole
 from verification.vocabulary.violations import OperationKey, Partition, Place
 
 #: Where the clean runs are kept.
@@ -57,11 +57,14 @@ def by_partition(records: Iterable[CleanRecord]) -> list[list[CleanRecord]]:
 class Base:
     """One clean run with an index of its records, operations and readers."""
 
-    def __init__(self, name: str, rows: Rows, inputs: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, name: str, rows: Rows, inputs: frozenset[int] = frozenset(), effects: frozenset[int] = frozenset()
+    ) -> None:
         (self.run,) = rows["runs"]
         self.name = name
         self.rows = rows
         self.inputs = inputs
+        self.effects = effects
         visible = {place_of(row) for row in rows["committed"]}
         self.records = [
             CleanRecord(
@@ -141,6 +144,7 @@ def bases(root: Path = RUNS) -> list[Base]:
 def _read(root: Path) -> Iterator[Base]:
     for folder in sorted(path for path in root.iterdir() if path.is_dir()):
         evidence = read_run(RunDirectory(folder))
-        topics = enumerate(evidence.experiment.topics)
+        topics = list(enumerate(evidence.experiment.topics))
         inputs = frozenset(index for index, topic in topics if topic.role is TopicRole.INPUT)
-        yield Base(folder.name, all_rows(evidence), inputs)
+        effects = frozenset(index for index, topic in topics if topic.shape == EFFECT)
+        yield Base(folder.name, all_rows(evidence), inputs, effects)

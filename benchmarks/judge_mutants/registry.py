@@ -7,6 +7,7 @@ from random import Random
 
 from benchmarks.judge_mutants import (
     copies,
+    effects,
     harmless,
     markers,
     nodes,
@@ -36,6 +37,7 @@ MUTATORS: tuple[Mutator, ...] = (
     *silences.MUTATORS,
     *standstills.MUTATORS,
     *states.MUTATORS,
+    *effects.MUTATORS,
     *harmless.MUTATORS,
 )
 
@@ -50,7 +52,9 @@ def mutants(bases: Sequence[Base], *, each: int, seed: int) -> Iterator[Mutant]:
     for mutator in MUTATORS:
         # Each mutator has its own generator, so that adding or removing one does not change the others' mutants.
         random = Random(f"{seed} {mutator.name}")
-        fit = [*bases] * MISSES_MAX
+        # The others do not know that outputs of a pipeline belong to no operation.
+        own = mutator in effects.MUTATORS
+        fit = [base for base in bases if bool(base.effects) is own] * MISSES_MAX
         made = 0
         while made < each and fit:
             base = fit[made % len(fit)]

@@ -1,12 +1,13 @@
 """Cuts a real run directory down to a few of its operations, so that it is small enough to be kept.
 
 Each operation is kept or left out as a whole: its acknowledgements, its records in the log and in all captures, its
-control records, and the records of it that observers received. The copy has no samples, no floors (which counted the
-whole run), and no facts about the machine. Offsets, times, producer ids and epochs stay the same. So the log has holes,
-as every log has at its control records. Only producers' sequence numbers are closed up, because a missing number is a
+control records, and the records of it that observers received. The copy has no samples, no metrics, no floors (which
+counted the whole run), and no facts about the machine. Offsets, times, producer ids and epochs stay the same. So the log has
+holes, as every log has at its control records. Only producers' sequence numbers are closed up, because a missing number is a
 violation. The transaction log is kept whole: a hole there would be a step that cannot be judged.
 
-The inputs of copies are kept, and nothing else of the input topic. A copy keeps every other copy of its inputs.
+The inputs of copies are kept, and nothing else of the input topic. A copy keeps every other copy of its inputs. The outputs
+of a pipeline belong to no operations; they are kept with their inputs, whose operations are kept as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from verification.evidence.rows import all_rows
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.run_evidence import RunEvidence, read_run
 from verification.vocabulary.experiment import TopicRole
-from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome, Sample
+from verification.vocabulary.history import Action, Entry, Intent, Metric, Operation, Outcome, Sample
 from verification.vocabulary.violations import OperationKey, Place
 
 #: Kept per process and kind of ending: more show nothing new.
@@ -50,24 +51,26 @@ class _Cut:
         self.rows = all_rows(evidence)
         self.data = [row for row in self.rows["log"] if row["control"] is None and row["valid"]]
         self.inputs = {index for index, topic in enumerate(evidence.experiment.topics) if topic.role is TopicRole.INPUT}
+        self.pipeline = any(topic.reference for topic in evidence.experiment.topics)
         self.operations = self._operations(per_kind)
-        sources = {
-            (row["source_partition"], row["source_offset"])
-            for row in self.data
-            if row["source_offset"] >= 0 and _key(row) in self.operations
-        }
+        if self.pipeline:
+            fed = [row for row in self.data if row["topic_index"] in self.inputs and _key(row) in self.operations]
+            sources = {(row["partition"], row["offset"]) for row in fed}
+            self.places = {_place(row) for row in fed} | {_place(row) for row in self.data if _source(row) in sources}
+        else:
+            self.places = self._of_operations()
+
+    def _of_operations(self) -> set[Place]:
+        """The records of the kept operations, and their inputs; adds the operations that belong to these."""
+        sources = {_source(row) for row in self.data if row["source_offset"] >= 0 and _key(row) in self.operations}
         # Operations that copied the same inputs, aborted ones included, belong together.
-        self.operations |= {
-            _key(row) for row in self.data if (row["source_partition"], row["source_offset"]) in sources
-        }
+        self.operations |= {_key(row) for row in self.data if _source(row) in sources}
         fed = [row for row in self.data if row["topic_index"] in self.inputs]
-        sources |= {
-            (row["source_partition"], row["source_offset"]) for row in self.data if _key(row) in self.operations
-        }
-        self.places = {_place(row) for row in fed if (row["partition"], row["offset"]) in sources}
-        self.places |= self._not_copied(fed)
-        self.operations |= {_key(row) for row in fed if _place(row) in self.places}
-        self.places |= {
+        sources |= {_source(row) for row in self.data if _key(row) in self.operations}
+        places = {_place(row) for row in fed if (row["partition"], row["offset"]) in sources}
+        places |= self._not_copied(fed)
+        self.operations |= {_key(row) for row in fed if _place(row) in places}
+        return places | {
             _place(row) for row in self.data if _key(row) in self.operations and row["topic_index"] not in self.inputs
         }
 
@@ -75,7 +78,7 @@ class _Cut:
         """All initialisations, and the smallest operations of every process and kind of ending."""
         kept: set[OperationKey] = set()
         kinds: dict[tuple[Any, ...], list[Operation]] = defaultdict(list)
-        wrote = {_key(row) for row in self.data if row["topic_index"] not in self.inputs}
+        wrote = {_key(row) for row in self.data if self.pipeline or row["topic_index"] not in self.inputs}
         for each in self.evidence.history.of(Operation):
             if each.action is Action.INIT:
                 kept.add((each.process, each.operation))
@@ -143,6 +146,10 @@ def _key(row: Row) -> OperationKey:
     return (row["process"], row["operation"])
 
 
+def _source(row: Row) -> tuple[int, int]:
+    return (row["source_partition"], row["source_offset"])
+
+
 def _place(row: Row) -> Place:
     return (row["topic_index"], row["partition"], row["offset"])
 
@@ -169,7 +176,7 @@ def _lines(source: Path, target: Path, keep: Callable[[Line], Line | None]) -> N
 def _history(cut: _Cut) -> Iterator[str]:
     entries: list[Entry] = []
     for each in cut.evidence.history.entries:
-        if isinstance(each, Sample) or (
+        if isinstance(each, Sample | Metric) or (
             isinstance(each, Operation) and (each.process, each.operation) not in cut.operations
         ):
             continue
