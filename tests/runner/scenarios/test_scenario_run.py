@@ -17,6 +17,7 @@ from chaos.operations.rolling import RollNext
 from chaos.schedule import Step
 from fixtures.clients.errors import DriverSilentError
 from fixtures.clusters.errors import ClusterUnhealthyError
+from fixtures.errors import EnvironmentProblemError
 from fixtures.recording.recorder import Recorder
 from runner.scenarios import phases
 from runner.scenarios.mock_run import MockScenarioRun
@@ -111,6 +112,23 @@ def test_a_lost_node_ends_the_schedule_and_not_the_run(tmp_path: Path, monkeypat
     with pytest.raises(NodeLostError, match="node 2 ended by itself") as broken:
         run_scenario(run_of(tmp_path / "again", []))
     assert broken.value.__notes__ == ["the other nodes could not end the run: driver 3 does not answer"]
+
+
+@pytest.mark.parametrize(("log", "said"), [("no license", "its log ends: no license"), ("", "its log is empty")])
+def test_a_pipeline_that_never_becomes_ready_is_named_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, said: str
+) -> None:
+    """Clients work, and the pipeline commits nothing within its bound: an error of the environment, never a verdict."""
+    scenario_run = run_of(tmp_path, [])
+    floors = (SimpleNamespace(name="copied_before", need=10), SimpleNamespace(name="ok_before", need=3))
+    scenario_run.scenario = SimpleNamespace(floors=floors, observe_s=0)  # type: ignore[assignment]
+    answered = SimpleNamespace(ok=7)
+    scenario_run.workload = SimpleNamespace(problems=(), progress=lambda: answered, pipeline_log=lambda: log)  # type: ignore[assignment]
+    monkeypatch.setattr(MockScenarioRun, "copied", lambda _: 0)
+    monkeypatch.setattr(phases, "PIPELINE_STEADY_WITHIN_S", 0.3)
+    with pytest.raises(EnvironmentProblemError, match=rf"10 offsets of outputs from the pipeline.* 0 offsets; {said}"):
+        phases.await_steady(scenario_run)
+    scenario_run.close()
 
 
 @pytest.mark.parametrize("upgrade", [None, "4.1.2 to 4.3.1"])
