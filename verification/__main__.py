@@ -40,7 +40,7 @@ from verification.replicas import command as segments
 from verification.scripts.judging import judge_scripts
 from verification.spark.remote_evidence import CopiedRun, copy_small_files, is_uri, local_path
 from verification.vocabulary.errors import SessionError, UnfitEvidenceError, UnknownFloorError
-from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, exit_code
+from verification.vocabulary.verdict import ExitCode, Finding, ScenarioVerdict, Verdict, allowance, exit_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,8 +200,11 @@ def _with_reference(directories: Sequence[RunDirectory]) -> list[ExitCode]:
             Finding(anomaly=str(anomaly), count=len(violations), examples=())
             for anomaly, violations in attributed.primary.items()
         )
-        judged = decide(VerdictInputs(experiment=evidence.experiment, findings=found, coverage=covered))
-        print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {summary(primary)}")
+        judged = decide(
+            VerdictInputs(experiment=evidence.experiment, findings=found, coverage=covered, allowed=attributed.allowed)
+        )
+        said = "; ".join(filter(None, (summary(primary), allowance(judged.allowed))))
+        print(f"{'REFERENCE':14} {evidence.experiment.scenario}: {said}")
         # The reference names no known bug, so each of its violations decides.
         codes += codes_of_scenarios([judged], {}, strict=True)
     return codes

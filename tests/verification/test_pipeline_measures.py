@@ -121,6 +121,18 @@ class Log:
         )
         return rows if (process, operation) == (7, 0) else ()
 
+    def topic_rows(self, capture: str) -> dict[int, int]:
+        """Committed records by topic: more outputs than inputs."""
+        return {0: 930, 1: 900} if capture == "committed" else {}
+
+
+@pytest.mark.parametrize(("fan_out", "count"), [(1, 30), (2, -870), (None, 0)])
+def test_outputs_beyond_those_of_each_input_were_copied_again(fan_out: int | None, count: int) -> None:
+    """Where nothing says how many outputs each input must have, none was."""
+    run = piped(fault(3, 5))
+    run = replace(run, capture_reader=Log(), experiment=replace(run.experiment, fan_out=fan_out))  # type: ignore[arg-type]
+    assert pipeline_measures.copied_again(run) == count
+
 
 @pytest.mark.parametrize(("process", "count"), [(7, 1), (6, 0), (None, 0)])
 def test_an_interrupted_copy_is_an_abort_of_the_pipeline(process: int | None, count: int) -> None:

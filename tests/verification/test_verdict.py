@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from verification.judge.decision import VerdictInputs, attributed, convicted, decide
 from verification.requirements import catalogue
+from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.verdict import (
     CoverageItem,
@@ -21,6 +23,7 @@ from verification.vocabulary.verdict import (
     without_findings,
 )
 from verification.vocabulary.verdict import decide as decision_of
+from verification.vocabulary.violations import RawViolation
 
 ENOUGH = CoverageItem(name="records", have=10, need=10, text="records acknowledged")
 TOO_LITTLE = CoverageItem(name="records", have=9, need=10, text="records acknowledged")
@@ -53,6 +56,7 @@ def judged(
     coverage: tuple[CoverageItem, ...] = (ENOUGH,),
     crashed: tuple[str, ...] = (),
     log_unjudged: str | None = None,
+    allowed: tuple[RawViolation, ...] = (),
     **values: object,
 ) -> ScenarioVerdict:
     """The verdict on one run."""
@@ -62,6 +66,7 @@ def judged(
         coverage=coverage,
         crashed=crashed,
         log_unjudged=log_unjudged,
+        allowed=allowed,
     )
     return decide(everything)
 
@@ -150,8 +155,6 @@ def test_a_finding_that_nobody_claimed_is_attributed_to_the_catalogue() -> None:
 
 def test_every_anomaly_can_be_attributed() -> None:
     """Every finding on the newest release is forbidden by a requirement that applies."""
-    from verification.vocabulary.anomalies import Anomaly
-
     rows = dict(catalogue.load())
     assert [anomaly for anomaly in Anomaly if attributed(str(anomaly), rows, experiment()) is None] == []
 
@@ -170,6 +173,31 @@ def test_a_requirement_of_another_release_does_not_apply() -> None:
     (silent,) = judged(requirements=(name,)).requirements
     (spoken,) = judged(requirements=(name,), versions={"transaction.version": "2"}).requirements
     assert (silent.verdict, spoken.verdict) == (Verdict.NOT_APPLICABLE, Verdict.PASS)
+
+
+def test_a_pass_of_at_least_once_says_so_and_decides_no_duplicates() -> None:
+    """It counts the duplicates, and leaves requirements about them untested; another defect still fails."""
+    claims = ("GRP-04", "GRP-19", "TXN-25")
+    again = RawViolation(anomaly=Anomaly.DUPLICATE, cause="allowed")
+    ahead = replace(again, anomaly=Anomaly.OUTPUT_WITHOUT_OFFSET)
+    passed = judged(requirements=claims, semantics="at-least-once", allowed=(again, again, ahead))
+    said = "2 duplicates and 1 output ahead of its offset, which at-least-once allows"
+    assert (passed.verdict, passed.allowed) == (Verdict.PASS, (("duplicate", 2), ("output-without-offset", 1)))
+    assert passed.reason == f"{said}; nothing else was found and every coverage floor was reached"
+    assert [each.id for each in passed.requirements] == ["TXN-25"]
+    none = judged(requirements=claims, semantics="at-least-once")
+    assert none.reason.startswith("0 duplicates, which at-least-once allows; nothing else was found")
+    few = judged(requirements=claims, semantics="at-least-once", coverage=(TOO_LITTLE,))
+    assert [(each.id, each.verdict) for each in few.requirements] == [("TXN-25", Verdict.INCONCLUSIVE)]
+    failed = judged(finding("offset-without-output"), requirements=claims, semantics="at-least-once", allowed=(again,))
+    assert failed.reason == "found 1 offset-without-output; 1 duplicate, which at-least-once allows"
+    assert {each.id: each.verdict for each in failed.requirements} == {
+        "GRP-04": Verdict.FAIL,
+        "GRP-19": Verdict.FAIL,
+        "TXN-25": Verdict.PASS,
+    }
+    exactly = judged(requirements=claims)
+    assert (exactly.allowed, [each.id for each in exactly.requirements]) == ((), list(claims))
 
 
 def test_an_unknown_requirement_is_an_error() -> None:

@@ -1,7 +1,8 @@
 """Checks that a copier's committed input offsets and outputs agree, and that each input is copied once if it is committed.
 
 A copy's identity names its input (source partition and offset) and its intended output topic. There is one input
-topic per run: the one whose offsets the copiers' group commits.
+topic per run: the one whose offsets the copiers' group commits. A run that claims at-least-once may copy an input again
+(`cause` is `allowed`): it commits an offset after its outputs, so outputs may be ahead of it, but never behind.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from verification.checks.violation import violations
 from verification.spark.dataframes import Dataframes
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.identity import NO_SOURCE
-from verification.vocabulary.violations import LSO
+from verification.vocabulary.violations import ALLOWED, LSO
 
 #: The input of a row.
 INPUT = ("run", "source_partition", "source_offset")
 
 
 def _outputs(facts: EvidenceFacts) -> DataFrame:
-    """Every committed copy of a run that copies."""
+    """Every committed copy of a run that copies, and whether the run claims at-least-once."""
+    claims = F.broadcast(facts.frames.runs.select("run", "at_least_once"))
     return facts.copied.where(
         f"fan_out is not null and genuine and outcome = 'commit' and source_offset != {NO_SOURCE}"
-    )
+    ).join(claims, "run")
 
 
 def committed_offsets(frames: Dataframes) -> DataFrame:
@@ -42,14 +44,16 @@ def committed_offsets(frames: Dataframes) -> DataFrame:
 def duplicate_copy(facts: EvidenceFacts) -> DataFrame:
     """One input copied twice into the same output topic with outcome commit. One violation per (input, topic).
 
-    The violation names the second copy, in the order (topic, partition, offset).
+    The violation names the second copy, in the order (topic, partition, offset). Where copies may come again, each further
+    copy is one, too: all of them are counted.
     """
     identity = (*INPUT, "intended_topic_index")
     order = Window.partitionBy(*identity).orderBy("topic_index", "partition", "offset")
     every = F.count("*").over(Window.partitionBy(*identity))
-    twice = _outputs(facts).withColumns({"copy": F.row_number().over(order), "copies": every}).where("copy = 2")
+    twice = _outputs(facts).withColumns({"copy": F.row_number().over(order), "copies": every})
+    twice = twice.where("copy = 2 or (at_least_once and copy > 2)")
     detail = "concat(copies, ' copies of the input in partition ', source_partition, ' at offset ', source_offset)"
-    return violations(twice, Anomaly.DUPLICATE, detail=detail)
+    return violations(twice, Anomaly.DUPLICATE, detail=detail, cause=f"case when at_least_once then '{ALLOWED}' end")
 
 
 def offset_without_output(facts: EvidenceFacts) -> DataFrame:
@@ -90,7 +94,10 @@ def offset_without_output(facts: EvidenceFacts) -> DataFrame:
 
 
 def output_without_offset(facts: EvidenceFacts) -> DataFrame:
-    """An output with outcome commit of an input at or beyond the group's committed offset. One per output."""
+    """An output with outcome commit of an input at or beyond the group's committed offset. One per output.
+
+    No claim allows one where the committed offset is unknown: losses and aborted inputs are not judged there.
+    """
     beyond = (
         _outputs(facts)
         .join(committed_offsets(facts.frames), ["run", "source_partition"], "left")
@@ -100,7 +107,8 @@ def output_without_offset(facts: EvidenceFacts) -> DataFrame:
         "concat('copy of the input in partition ', source_partition, ' at offset ', source_offset,"
         " '; the offset of the group is ', coalesce(committed_offset, 0))"
     )
-    return violations(beyond, Anomaly.OUTPUT_WITHOUT_OFFSET, detail=detail)
+    cause = f"case when at_least_once and committed_offset is not null then '{ALLOWED}' end"
+    return violations(beyond, Anomaly.OUTPUT_WITHOUT_OFFSET, detail=detail, cause=cause)
 
 
 def aborted_input(facts: EvidenceFacts) -> DataFrame:

@@ -8,18 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from verification.evidence.row_types import Row
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.quiescent_state import KeptIn
-from verification.vocabulary.violations import Place, RawViolation
+from verification.vocabulary.violations import AGAIN, Place, RawViolation
 
 
 def state_divergence(frame: Iterable[Row], kept: Iterable[Row] = ()) -> Iterator[RawViolation]:
     """An output that does not count on, or with which a state disagrees. One violation per output, which it names.
 
+    An output whose key had its count before (`cause` is `again`) may be all right where copies come again. So a state that
+    disagrees with it is a violation of its own.
     `kept` has the counts of the state at the end, in stores and in changelogs. Each key of the outputs must be in both, as
     far as they were read, with the count of its last output. A key without outputs is a violation without a place.
     """
     found = set()
     for each in _jumps(frame):
-        found.add(each.place)
+        if each.cause is None:
+            found.add(each.place)
         yield each
     for each in _disagreements(frame, kept):
         if each.place is None or each.place not in found:
@@ -45,7 +48,8 @@ def _jumps(frame: Iterable[Row]) -> Iterator[RawViolation]:
             before = (
                 "the first of its key" if last is None else f"after partition {last['partition']} at {last['offset']}"
             )
-            yield _violation(row, f"key {row['key']}: count {row['count']} where {due} was due, {before}")
+            again = AGAIN if 1 <= row["count"] < due and not moved else None
+            yield _violation(row, f"key {row['key']}: count {row['count']} where {due} was due, {before}", again)
 
 
 def _steps(frame: Iterable[Row]) -> Iterator[tuple[Row, Row | None]]:
@@ -95,6 +99,6 @@ def before(frame: Iterable[Row], place: Place | None) -> Row | None:
     return next(steps, None)
 
 
-def _violation(row: Row, detail: str) -> RawViolation:
+def _violation(row: Row, detail: str, cause: str | None = None) -> RawViolation:
     where = {name: row[name] for name in ("topic_index", "partition", "offset")}
-    return RawViolation(anomaly=Anomaly.STATE_DIVERGENCE, detail=detail, **where)
+    return RawViolation(anomaly=Anomaly.STATE_DIVERGENCE, detail=detail, cause=cause, **where)

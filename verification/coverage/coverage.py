@@ -249,6 +249,9 @@ MEASURES: dict[str, Measure] = {
         count=pipeline_measures.caught_up,
         text="input partitions whose offsets from before the after-window the pipeline has committed",
     ),
+    "copied_again": Measure(
+        count=pipeline_measures.copied_again, text="committed outputs beyond those that each input must have"
+    ),
     "redelivered": Measure(
         count=pipeline_measures.redelivered,
         text="records that came to the pipeline, or to topics between its parts, beyond one for each row of its database",

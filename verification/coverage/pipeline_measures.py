@@ -88,6 +88,16 @@ def drained(evidence: RunEvidence) -> int:
     return int(evidence.experiment.fan_out is not None)
 
 
+def copied_again(evidence: RunEvidence) -> int:
+    """Committed outputs beyond those that each committed input must have; at least so many are there a second time."""
+    fan_out = evidence.experiment.fan_out
+    if fan_out is None:
+        return 0
+    rows, topics = evidence.capture_reader.topic_rows("committed"), enumerate(evidence.experiment.topics)
+    inputs = sum(rows.get(index, 0) for index, topic in topics if topic.role is TopicRole.INPUT)
+    return sum(rows.values()) - inputs * (1 + fan_out)
+
+
 def kept_counts(evidence: RunEvidence) -> dict[str, int]:
     """Keys that were read from the stores of the instances, and from the changelog."""
     read = Counter(each.origin for each in evidence.captures.kept_counts)

@@ -16,7 +16,7 @@ from verification.evidence import lso_samples, transaction_log_rows
 from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.stalls import lost_nodes, silences, standstills
-from verification.vocabulary.experiment import IsolationLevel
+from verification.vocabulary.experiment import AT_LEAST_ONCE, IsolationLevel
 from verification.vocabulary.history import Action, Operation, Settled
 from verification.vocabulary.identity import decode, text_digest
 
@@ -118,6 +118,7 @@ def rows_without_operations(run: RunEvidence) -> Rows:
     experiment = run.experiment
     columns = ("run", "has_log", "order_claimed", "survival_claimed", "fan_out")
     kept = {name: getattr(experiment, name) for name in columns}
+    kept["at_least_once"] = experiment.semantics == AT_LEAST_ONCE
     timeout_ns = round((experiment.transaction_timeout_s or transaction_log_rows.TIMEOUT_S) * NS_PER_S)
     return {
         "runs": [{**kept, "forgetful": _forgetful(run), "transaction_timeout_ns": timeout_ns}],

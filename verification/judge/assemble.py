@@ -100,5 +100,6 @@ def conclude(
             crashed=(*crashed, *uncounted, *unknown, *lost_nodes.excused(evidence)),
             counts=_counts(evidence),
             log_unjudged=transaction_log_rows.unjudged(evidence),
+            allowed=attributed.allowed,
         )
     )

@@ -6,6 +6,7 @@ Free of pyspark and of files, so that the whole table can be tested. The order o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,20 +14,26 @@ from verification.requirements import catalogue
 from verification.requirements.catalogue import Decidability, Level, Requirement
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import ReleaseError
-from verification.vocabulary.experiment import Experiment
+from verification.vocabulary.experiment import AT_LEAST_ONCE, Experiment
 from verification.vocabulary.verdict import (
     CoverageItem,
     Finding,
     RequirementVerdict,
     ScenarioVerdict,
     Verdict,
+    allowance,
     without_findings,
 )
+from verification.vocabulary.violations import RawViolation
 
 #: `Experiment.versions` names the finalized transaction.version under this key, where the release has it.
 TRANSACTION_VERSION = "transaction.version"
 #: The requirement that the transaction log decides, after every run that has one, whatever the run claims.
 STATE_MACHINE = "COORD-01"
+#: The anomalies that at-least-once allows of copies, and a consequence of them that it allows: the count of a duplicate. A
+#: run that claims it decides no requirement that forbids one of them.
+ALLOWS = (Anomaly.DUPLICATE, Anomaly.OUTPUT_WITHOUT_OFFSET)
+UNDECIDED = {*ALLOWS, Anomaly.STATE_DIVERGENCE}
 #: A control may name alternatives, joined by this: any one of them must be found.
 ALTERNATIVE = "|"
 
@@ -36,7 +43,7 @@ class VerdictInputs:
     """Everything that decides a verdict.
 
     `log_unjudged` is the reason why the transaction log was not judged: empty when it was, None when no client used
-    transactions.
+    transactions. `allowed` are the violations that the claim of the run allows.
     """
 
     experiment: Experiment
@@ -45,6 +52,15 @@ class VerdictInputs:
     crashed: tuple[str, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
     log_unjudged: str | None = None
+    allowed: tuple[RawViolation, ...] = ()
+
+    @property
+    def counted_allowed(self) -> tuple[tuple[str, int], ...]:
+        """The number of each anomaly that at-least-once allows, duplicates always; empty where exactly-once is claimed."""
+        if self.experiment.semantics != AT_LEAST_ONCE:
+            return ()
+        found = Counter(each.anomaly for each in self.allowed)
+        return tuple((str(each), found[each]) for each in ALLOWS if found[each] or each is Anomaly.DUPLICATE)
 
 
 def convicted(expects: Iterable[str], found: Iterable[str]) -> bool:
@@ -62,12 +78,14 @@ def _found(findings: tuple[Finding, ...]) -> str:
 
 def outcome(judged: VerdictInputs) -> tuple[Verdict, str]:
     """The verdict on a subject's run, with its reason in one sentence."""
+    allowed = allowance(judged.counted_allowed)
     if judged.findings:
-        return Verdict.FAIL, f"found {_found(judged.findings)}"
+        return Verdict.FAIL, f"found {_found(judged.findings)}" + (f"; {allowed}" if allowed else "")
+    nothing = f"{allowed}; nothing else was found" if allowed else "nothing was found"
     verdict, reason = without_findings(judged.crashed, judged.coverage)
     if verdict is Verdict.INCONCLUSIVE:
-        reason = f"nothing was found, but {reason}"
-    return verdict, reason or "nothing was found and every coverage floor was reached"
+        reason = f"{nothing}, but {reason}"
+    return verdict, reason or f"{nothing} and every coverage floor was reached"
 
 
 def _control(judged: VerdictInputs) -> ScenarioVerdict:
@@ -90,6 +108,7 @@ def _control(judged: VerdictInputs) -> ScenarioVerdict:
         convicted=right,
         counts=judged.counts,
         crashed=judged.crashed,
+        allowed=judged.counted_allowed,
     )
 
 
@@ -151,6 +170,9 @@ def decide(judged: VerdictInputs) -> ScenarioVerdict:
     looked_at = () if judged.log_unjudged is None else (STATE_MACHINE,)
     names = dict.fromkeys((*experiment.requirements, *looked_at))
     verdicts = [_requirement(name, rows, judged, overall) for name in names]
+    if experiment.semantics == AT_LEAST_ONCE:
+        undecided = {name for name in names if name in rows and UNDECIDED & {*rows[name].forbids}}
+        verdicts = [each for each in verdicts if each.id not in undecided or each.verdict is Verdict.FAIL]
     failed = {each.id for each in verdicts if each.verdict is Verdict.FAIL}
     for finding in judged.findings:
         if any(finding.anomaly in rows[name].forbids for name in failed):
@@ -171,4 +193,5 @@ def decide(judged: VerdictInputs) -> ScenarioVerdict:
         requirements=tuple(verdicts),
         counts=judged.counts,
         crashed=judged.crashed,
+        allowed=judged.counted_allowed,
     )

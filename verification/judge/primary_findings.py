@@ -1,5 +1,7 @@
 """Finds the primary finding of each defect, and attributes the consequences to it.
 
+A violation that the claim of the run allows is neither, and explains nothing but a count that comes again with its output.
+
 Violations come from independent checks, so one defect shows several times. A partition whose LSO does not advance hides
 every later transaction. A truncated log loses a record, sends an observer back, and gives one offset two contents. The
 first rule that matches attributes a violation to an anomaly that was found in the same run:
@@ -34,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from verification.vocabulary.anomalies import Anomaly, severity
-from verification.vocabulary.violations import GONE, LSO, Attributed, Partition, Place, RawViolation
+from verification.vocabulary.violations import AGAIN, ALLOWED, GONE, LSO, Attributed, Partition, Place, RawViolation
 
 
 class _Context:
@@ -178,9 +180,19 @@ def _sequence(violation: RawViolation, renumbered: dict[Numbering, Anomaly]) -> 
     return min(under, key=severity, default=None)
 
 
+def _excused(every: tuple[RawViolation, ...]) -> tuple[tuple[RawViolation, ...], tuple[RawViolation, ...]]:
+    """The violations that count, and those that the claim of the run allows."""
+    again = {each.place for each in every if each.cause == ALLOWED and each.anomaly is Anomaly.DUPLICATE}
+
+    def is_allowed(each: RawViolation) -> bool:
+        return each.cause == ALLOWED or (each.cause == AGAIN and each.place in again)
+
+    return tuple(each for each in every if not is_allowed(each)), tuple(filter(is_allowed, every))
+
+
 def attribute(violations: Iterable[RawViolation]) -> Attributed:
-    """Divide the violations of one run into primary findings and their consequences."""
-    every = tuple(violations)
+    """Divide the violations of one run into primary findings, their consequences, and those that its claim allows."""
+    every, allowed = _excused(tuple(violations))
     context = _Context(every)
     broken = [each for each in every if each.anomaly is Anomaly.BROKEN_SEQUENCE]
     divided = [
@@ -200,4 +212,5 @@ def attribute(violations: Iterable[RawViolation]) -> Attributed:
     return Attributed(
         primary={anomaly: tuple(primary[anomaly]) for anomaly in Anomaly if anomaly in primary},
         consequences={anomaly: tuple(consequences[anomaly]) for anomaly in Anomaly if anomaly in consequences},
+        allowed=allowed,
     )

@@ -100,7 +100,8 @@ def copied(index: RunIndex) -> Iterator[RawViolation]:
         if spot.outcome == "commit":
             kept[source].add(row["intended_topic_index"])
             if source[1] >= by_partition.get(source[0], 0):
-                yield violation(Anomaly.OUTPUT_WITHOUT_OFFSET, row, place)
+                allowed = index.run["at_least_once"] and source[0] in by_partition
+                yield violation(Anomaly.OUTPUT_WITHOUT_OFFSET, row, place, cause="allowed" if allowed else None)
     for place, spot in index.spots.items():
         covered = place[:2] in offsets and place[2] < offsets[place[:2]]
         if spot.outcome == "commit" and spot.committed and covered and len(kept[place[1:]]) < fan_out:

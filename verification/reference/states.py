@@ -19,15 +19,18 @@ def diverged(index: RunIndex) -> Iterator[RawViolation]:
         else:
             keys[row["topic_index"], row["key"]].append((at(row), row["count"]))
     jumps: set[Place] = set()
+    went_back: set[Place] = set()
     for outputs in keys.values():
         outputs.sort()
         first, _ = outputs[0]
         for (before, counted), (place, count) in zip([(first, 0), *outputs], outputs, strict=False):
             if (*place[:2], count) != (*before[:2], counted + 1):
-                jumps.add(place)
+                (went_back if place[:2] == before[:2] and 0 < count <= counted else jumps).add(place)
     last = {key: outputs[-1] for key, outputs in keys.items()}
     for place in jumps | set(_not_kept(index, last)):
         yield violation(Anomaly.STATE_DIVERGENCE, None, place)
+    for place in went_back:
+        yield violation(Anomaly.STATE_DIVERGENCE, None, place, cause="again")
     spare = {(row["origin"], row["key"]) for row in index.rows.get("kept_counts", ())}
     for _ in [each for each in spare if each[1] not in {key for _, key in last}]:
         yield RawViolation(anomaly=Anomaly.STATE_DIVERGENCE)

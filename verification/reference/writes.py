@@ -100,10 +100,10 @@ def duplicate(index: RunIndex) -> Iterator[RawViolation]:
         elif row["source_offset"] != -1 and index.run["fan_out"] is not None:
             source = (row["source_partition"], row["source_offset"], row["intended_topic_index"])
             groups["copied", *source].append((place, row))
-    for copies in groups.values():
-        if len(copies) > 1:
-            place, row = sorted(copies, key=lambda copy: copy[0])[1]
-            yield violation(Anomaly.DUPLICATE, row, place)
+    for (kind, *_), copies in groups.items():
+        allowed = kind == "copied" and index.run["at_least_once"]
+        for place, row in sorted(copies, key=lambda copy: copy[0])[1 : None if allowed else 2]:
+            yield violation(Anomaly.DUPLICATE, row, place, cause="allowed" if allowed else None)
 
 
 def reordered(index: RunIndex) -> Iterator[RawViolation]:

@@ -169,15 +169,16 @@ COORDINATOR_STATES = _schema(("run", _STRING), ("producer_id", _LONG), ("state",
 #: One row per input partition of a copiers' group: its committed offset, -1 when there is none.
 GROUP_OFFSETS = _schema(("run", _STRING), ("topic_index", _INT), ("partition", _INT), ("offset", _LONG))
 
-#: One row per run: the parts of its experiment that checks need. `forgetful`: it lasted so long that brokers may have
-#: forgotten producers. `transaction_timeout_ns`: so long its transactions may be open; Kafka's default where the
-#: experiment does not say it.
+#: One row per run: the parts of its experiment that checks need. `at_least_once`: its copies may come again. `forgetful`: it
+#: lasted so long that brokers may have forgotten producers. `transaction_timeout_ns`: so long its transactions may be open;
+#: Kafka's default where the experiment does not say it.
 RUNS = _schema(
     ("run", _STRING),
     ("has_log", _BOOLEAN),
     ("order_claimed", _BOOLEAN),
     ("survival_claimed", _BOOLEAN),
     ("fan_out", _INT),
+    ("at_least_once", _BOOLEAN),
     ("forgetful", _BOOLEAN),
     ("transaction_timeout_ns", _LONG),
 )

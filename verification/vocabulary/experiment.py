@@ -24,6 +24,10 @@ COUNTED = "counted"
 #: The shape of rows of a database. They are no topic of the cluster: their place is partition 0, and their offset a number.
 EFFECT = "effect"
 SHAPES = ("each", COUNTED, EFFECT)
+#: The promise of a pipeline about its outputs: each input once, or each input once and perhaps again.
+EXACTLY_ONCE = "exactly-once"
+AT_LEAST_ONCE = "at-least-once"
+SEMANTICS = (EXACTLY_ONCE, AT_LEAST_ONCE)
 
 
 class IsolationLevel(StrEnum):
@@ -83,6 +87,8 @@ class Experiment:
     `group` and `fan_out` describe copies: the consumer group, and how many outputs each input must have.
     `pipeline` is the process whose operation 0 stands for all outputs of topics with a reference
     (`verification.evidence.references`). Raises ValueError for references that cannot be resolved, and for a wrong shape.
+    `semantics` is the promise about copies (`SEMANTICS`): with at-least-once an input may be copied again. Others are a
+    ValueError, too.
     `control_expects` is empty for a subject; for a control it names the anomalies that must be found, exactly.
     `has_log` is False for an external subject that writes no control records. Delivered records are then compared with
     the answers to producers, without a log.
@@ -108,6 +114,7 @@ class Experiment:
     group: str | None = None
     fan_out: Int64 | None = None
     pipeline: Int64 | None = None
+    semantics: str = EXACTLY_ONCE
     control_expects: tuple[str, ...] = ()
     has_log: bool = True
     workload: str = ""
@@ -121,7 +128,9 @@ class Experiment:
     configuration: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse references that cannot be resolved, and shapes that cannot be judged."""
+        """Refuse references that cannot be resolved, and shapes and semantics that cannot be judged."""
+        if self.semantics not in SEMANTICS:
+            raise ValueError(f"semantics is {self.semantics!r} and must be one of {', '.join(SEMANTICS)}")
         inputs = sum(topic.role is TopicRole.INPUT for topic in self.topics)
         for topic in self.topics:
             if topic.reference:

@@ -195,7 +195,8 @@ class RequirementVerdict:
 class ScenarioVerdict:
     """The judgement of one run. For a control, `convicted` says whether exactly the named anomalies were found.
 
-    `crashed` names the checks that crashed, and why: their findings are unknown.
+    `crashed` names the checks that crashed, and why: their findings are unknown. `allowed` has the number of each anomaly
+    that a claim of at-least-once allows; it is empty without such a claim.
     """
 
     scenario: str
@@ -210,6 +211,7 @@ class ScenarioVerdict:
     counts: tuple[tuple[str, Int64], ...] = ()
     judged_s: Float64 = 0.0
     crashed: tuple[str, ...] = ()
+    allowed: tuple[tuple[str, Int64], ...] = ()
 
 
 def without_findings(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -> tuple[Verdict, str]:
@@ -219,6 +221,19 @@ def without_findings(crashed: Sequence[str], coverage: Sequence[CoverageItem]) -
     if short := ", ".join(f"{each.text or each.name}: {each.have} of {each.need}" for each in coverage if not each.met):
         return Verdict.INCONCLUSIVE, f"too little was tried: {short}"
     return Verdict.PASS, ""
+
+
+#: One of them, and several.
+_ALLOWED_WORDS = {
+    "duplicate": ("duplicate", "duplicates"),
+    "output-without-offset": ("output ahead of its offset", "outputs ahead of their offsets"),
+}
+
+
+def allowance(allowed: Iterable[tuple[str, int]]) -> str:
+    """The anomalies that a claim of at-least-once allows, in words; empty without such a claim."""
+    said = (f"{count} {_ALLOWED_WORDS.get(anomaly, (anomaly, anomaly))[count != 1]}" for anomaly, count in allowed)
+    return f"{found}, which at-least-once allows" if (found := " and ".join(said)) else ""
 
 
 def exit_code(codes: Iterable[ExitCode]) -> ExitCode:

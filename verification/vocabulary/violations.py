@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 from verification.vocabulary.anomalies import Anomaly
 
-#: Causes: a last stable offset that stands still; a record that was read where the log holds nothing.
+#: Causes: a last stable offset that stands still; a record that was read where the log holds nothing; a run that claims no
+#: more than at-least-once; a state that went back.
 LSO = "lso"
 GONE = "gone"
+ALLOWED = "allowed"
+AGAIN = "again"
 Partition = tuple[int, int]
 Place = tuple[int, int, int]
 OperationKey = tuple[int, int]
@@ -54,7 +57,8 @@ def _place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributed:
-    """The violations of one run: primary findings, and the consequences attributed to each primary anomaly."""
+    """The violations of one run: primary findings, the consequences attributed to each, and those that its claim allows."""
 
     primary: dict[Anomaly, tuple[RawViolation, ...]]
     consequences: dict[Anomaly, tuple[RawViolation, ...]]
+    allowed: tuple[RawViolation, ...] = ()

@@ -63,6 +63,8 @@ CASES: dict[str, Case] = {
         copies.offset_ahead,
         copies.output_ahead,
         copies.copied_twice,
+        copies.copied_thrice,
+        copies.input_twice,
         copies.copied_aborted,
         copies.copied_undecided,
         copies.copied_as_delivered,
@@ -111,6 +113,8 @@ CASES: dict[str, Case] = {
         counts.without_count,
         counts.key_in_two_partitions,
         counts.counted_twice,
+        counts.counted_again,
+        counts.counted_again_and_kept_wrong,
     )
 }
 

@@ -71,6 +71,21 @@ def copied_twice(run: str) -> tuple[Plant, set[Found]]:
     return _committed(planted.finish(), 6), {found("duplicate", row) for row in rows}
 
 
+def copied_thrice(run: str) -> tuple[Plant, set[Found]]:
+    """An input was copied again by two successors, one of which copied the next one, too."""
+    planted = _copying(run)
+    _, rows = _copy(planted, planted.client(), range(5, 6))
+    _copy(planted, planted.client(), range(5, 7))
+    return _committed(planted.finish(), 7), {found("duplicate", row) for row in rows}
+
+
+def input_twice(run: str) -> tuple[Plant, set[Found]]:
+    """The writer of the inputs, which is no copier, appended one of them again; it is not copied."""
+    planted = _copying(run)
+    again = planted.append(planted.clients[0], (IN, 0), planted.log[(IN, 0)][0]["_value"], transactional=False)
+    return _committed(planted.finish(), 6), {found("duplicate", again)}
+
+
 def _of_undecided(run: str, decision: str | None) -> tuple[Planted, list[Row], list[Row]]:
     """Two more inputs, in a transaction with this decision, and the copies of the first one; the inputs and the copies."""
     planted = _copying(run)

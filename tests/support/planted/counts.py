@@ -125,3 +125,29 @@ def counted_twice(run: str) -> tuple[Plant, set[Found]]:
     plant = _done(planted, rows)
     plant.rows["counts"].append(_counted(again, *KEYS[-1]))
     return plant, {found("duplicate", again), _diverged(again)}
+
+
+def _copied_on(run: str) -> tuple[Planted, list[Row], list[Row]]:
+    """The last two inputs of a key are copied again, and then once more."""
+    planted, rows = _counting(run)
+    again: list[Row] = []
+    for _ in range(2):
+        sources = [(0, offset) for offset in (3, 5)]
+        again += planted.transaction(planted.client("counter"), [(OUT, 0)] * 2, action=Action.COPY, sources=sources)[1]
+    return planted, rows, again
+
+
+def counted_again(run: str) -> tuple[Plant, set[Found]]:
+    """A state went back twice, and counted on from there."""
+    planted, rows, again = _copied_on(run)
+    plant = _done(planted, rows)
+    plant.rows["counts"] += [_counted(row, "a", count) for row, count in zip(again, (3, 4, 3, 4), strict=True)]
+    return plant, {*(found("duplicate", row) for row in again[:2]), _diverged(again[0]), _diverged(again[2])}
+
+
+def counted_again_and_kept_wrong(run: str) -> tuple[Plant, set[Found]]:
+    """A state went back, and has another count at the end than its last output."""
+    planted, rows, again = _copied_on(run)
+    plant = _keeping(planted, rows, {("store", "a"): 9, ("changelog", "a"): 3})
+    plant.rows["counts"] += [_counted(row, "a", count) for row, count in zip(again, (5, 6, 7, 3), strict=True)]
+    return plant, {*(found("duplicate", row) for row in again[:2]), _diverged(again[3])}

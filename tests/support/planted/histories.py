@@ -19,7 +19,14 @@ from verification.evidence.columns import IDENTITY
 from verification.evidence.row_types import Row, Rows
 from verification.evidence.rows import identity_row, operation_rows
 from verification.evidence.transaction_log_rows import TIMEOUT_S
-from verification.vocabulary.experiment import Experiment, ExperimentTopic, IsolationLevel, Observer
+from verification.vocabulary.experiment import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    Experiment,
+    ExperimentTopic,
+    IsolationLevel,
+    Observer,
+)
 from verification.vocabulary.history import Action, Entry, Intent, Operation, Outcome
 from verification.vocabulary.identity import Identity, RecordKind
 
@@ -62,6 +69,7 @@ class Planted:
     order_claimed: bool = True
     survival_claimed: bool = False
     fan_out: int | None = None
+    at_least_once: bool = False
     pipeline: int | None = None
     has_log: bool = True
     now: int = 1_000 * MS
@@ -309,7 +317,7 @@ def plant(planted: Planted) -> Plant:
         }
         for index, each in enumerate(planted.observers)
     ]
-    names = ("has_log", "order_claimed", "survival_claimed", "fan_out")
+    names = ("has_log", "order_claimed", "survival_claimed", "fan_out", "at_least_once")
     kept = {name: getattr(planted, name) for name in names}
     rows: Rows = {
         **found,
@@ -366,5 +374,6 @@ def _experiment(planted: Planted) -> Experiment:
         group=None if planted.fan_out is None else "copiers",
         fan_out=planted.fan_out,
         pipeline=planted.pipeline,
+        semantics=AT_LEAST_ONCE if planted.at_least_once else EXACTLY_ONCE,
         has_log=planted.has_log,
     )

@@ -309,6 +309,7 @@ def build(program: Program, run: str) -> Plant:
         run=run,
         topics=TOPICS,
         fan_out=2 if copies else None,
+        at_least_once=program.shape % 4 == 0,
         order_claimed=program.shape % 2 == 0,
         survival_claimed=program.shape % 5 < 3,
         has_log=program.shape % 7 != 6,

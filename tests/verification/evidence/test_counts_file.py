@@ -116,3 +116,16 @@ def test_a_shape_that_cannot_be_judged_is_refused(tmp_path: Path) -> None:
             read(path)
     with pytest.raises(ValueError, match="topic out has the shape 'counted'"):
         replace(experiment, topics=(experiment.topics[0], replace(experiment.topics[1], reference="")))
+
+
+def test_a_claim_that_cannot_be_judged_is_refused(tmp_path: Path) -> None:
+    """Evidence without a claim is of exactly-once, as that of earlier versions."""
+    body = {"format": 1, **asdict(counts.counted("counts")[0].experiment)}
+    path = tmp_path / "scenario.json"
+    for claim, sentence in (("at-most-once", "must be one of exactly-once, at-least-once"), (1, "semantics")):
+        path.write_text(json.dumps({**body, "semantics": claim}), encoding="utf-8")
+        with pytest.raises(UnfitExperimentError, match=sentence):
+            read(path)
+    del body["semantics"]
+    path.write_text(json.dumps(body), encoding="utf-8")
+    assert read(path).semantics == "exactly-once"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.planted import files, writes
+from tests.support.planted import copies, files, writes
 from tests.support.planted.histories import Plant
 from verification.__main__ import main
 from verification.vocabulary.experiment import Experiment, Floor
@@ -43,3 +43,13 @@ def test_too_little_is_inconclusive_also_when_nothing_is_found(tmp_path: Path) -
 def test_a_control_alone_says_nothing_about_a_subject(plant: Plant, code: ExitCode, tmp_path: Path) -> None:
     """A detected control decides nothing about a subject; a missed one is an error."""
     assert judged(plant, tmp_path / "control", control_expects=("lost-write",)) == code
+
+
+def test_a_duplicate_is_what_at_least_once_allows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The claim is in scenario.json, so that the evidence alone decides: a duplicate passes with it, a loss does not."""
+    twice, lost = (case("copied")[0] for case in (copies.copied_twice, copies.offset_ahead))
+    assert judged(twice, tmp_path / "exactly") == ExitCode.VIOLATION
+    assert capsys.readouterr().out.endswith(": 2 duplicate\n")
+    assert judged(twice, tmp_path / "again", semantics="at-least-once") == ExitCode.CONFORMANT
+    assert capsys.readouterr().out.endswith(": nothing; 2 duplicates, which at-least-once allows\n")
+    assert judged(lost, tmp_path / "lost", semantics="at-least-once") == ExitCode.VIOLATION
