@@ -26,7 +26,7 @@ from runner.matrix_run import row_of
 from runner.resumable_matrix import CellStore, add_resuming_options, markdown_table, stored_lines
 from verification.command_line import Parser, end_with
 from verification.evidence.atomic_write import atomic_write
-from verification.vocabulary.verdict import ExitCode, Verdict
+from verification.vocabulary.verdict import ExitCode, Verdict, allowance
 
 #: Both are kept in the repository, so that a matrix goes on on another machine.
 LINES = ROOT / "docs" / "generated" / "pipelines.jsonl"
@@ -102,6 +102,7 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
         "inputs": result["counts"].get("committed inputs"),
         "outputs": result["counts"].get("committed outputs"),
         "faults": [each["fault"] for each in result["faults"]],
+        "allowed": result.get("allowed", {}),
         "found": {finding["anomaly"]: finding["count"] for finding in result["findings"]},
         "gap_s": max((each["longest_gap_s"] for each in result["availability"]), default=None),
     }
@@ -176,6 +177,8 @@ def _cell(line: dict[str, Any], scenario: str) -> str:
         return "not run"
     found = ", ".join(f"{count} {anomaly}" for anomaly, count in row["found"].items())
     word = {True: "detected", False: "**MISSED**", None: row["verdict"]}[row["convicted"]]
+    if allowed := row.get("allowed"):
+        word = f"{word}; {allowance(allowed.items())}"
     copied = "" if row["inputs"] is None else f"; {row['inputs']} in, {row['outputs']} out"
     stood = "" if row["gap_s"] is None else f"; {row['gap_s']:.1f} s"
     return (f"{word}: {found}" if found else word) + copied + stood

@@ -164,6 +164,7 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         **({"upgrade": _upgrade(scenario.upgrade)} if scenario.upgrade is not None else {}),
         **_alerts(scenario),
         "counts": dict(scenario.counts),
+        **({"allowed": dict(scenario.allowed)} if scenario.allowed else {}),
         "topics": list(scenario.topics),
         **({"damage": asdict(scenario.damage)} if scenario.damage is not None else {}),
         "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},

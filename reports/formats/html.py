@@ -44,7 +44,7 @@ from reports.model.report import Report, RequirementRow, ScenarioReport
 from reports.model.vocabulary import bugs
 from verification.known_bugs.weight import Weight
 from verification.scripts.script import Relation
-from verification.vocabulary.verdict import Verdict
+from verification.vocabulary.verdict import Verdict, allowance
 
 #: Examples shown unfolded; some others are folded below them. results.json has up to 32.
 EXAMPLES_SHOWN = 4
@@ -180,6 +180,7 @@ def _environment() -> Environment:
         sign=wording.verdict_sign,
         with_aside=wording.with_aside,
         scenario_word=wording.scenario_word,
+        allowance=allowance,
         requirement_word=wording.requirement_word,
         build_note=build_note,
         judgement_word=wording.judgement_word,

@@ -31,7 +31,7 @@ from reports.model.wording import (
     verdict_word,
 )
 from verification.known_bugs.weight import Weight
-from verification.vocabulary.verdict import Verdict
+from verification.vocabulary.verdict import Verdict, allowance
 
 #: Reasons below the decision, and places of each.
 REASONS_MAX = 8
@@ -204,7 +204,8 @@ def _table(title: str, scenarios: tuple[ScenarioReport, ...]) -> Iterator[str]:
     for each in scenarios:
         sign = verdict_sign(shown_verdict(each))
         word = scenario_word(each)
-        said = effort(each) if each.verdict is Verdict.PASS and not each.control else each.reason
+        passed = each.verdict is Verdict.PASS and not each.control
+        said = "; ".join(filter(None, (allowance(each.allowed), effort(each)))) if passed else each.reason
         key, reason = code(each.key, NAME_MAX), literal(said, REASON_MAX)
         yield f"| {sign} {word} | {key} | {seconds(each.actual_s)} | {reason} |"
 

@@ -95,6 +95,7 @@ def load_scenario(
         findings=findings,
         faults=(faults := timelines.fault_rows(files.history) if files.history else ()),
         counts=judged.counts if judged else (),
+        allowed=judged.allowed if judged else (),
         timeline=timeline,
         evidence=files.evidence,
         expected_s=planned.expected_s if planned else None,

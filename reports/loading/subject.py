@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from reports.model.report import NOT_RECORDED, ClientUnderTest, Pairs, Subject
 from reports.model.run_record import RunRecord
 from verification.scripts.script import Script
-from verification.vocabulary.experiment import FEATURE, Experiment
+from verification.vocabulary.experiment import AT_LEAST_ONCE, FEATURE, Experiment
 
 #: The client that sends the requests of a script.
 WIRE, WIRE_LIBRARY = "wire", "the suite's own protocol client"
@@ -60,6 +60,7 @@ def of(record: RunRecord | None, experiments: Sequence[Experiment], scripts: Seq
         host=_pairs(record.machine if record else {}),
         upgraded_from=", ".join(_names(*(each.nodes.values() for each in subjects))),
         pipelines=_pipelines(experiments, scripts),
+        at_least_once=_pipelines([each for each in experiments if each.semantics == AT_LEAST_ONCE], scripts),
     )
 
 

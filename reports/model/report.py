@@ -25,7 +25,7 @@ from reports.model.run_judgement import RunJudgement
 from reports.model.timeline import FiredAlert, Timeline
 from reports.model.upgrade import UpgradeReport, title_of
 from verification.known_bugs.weight import Weight, heaviest
-from verification.vocabulary.experiment import FEATURE
+from verification.vocabulary.experiment import AT_LEAST_ONCE, FEATURE
 from verification.vocabulary.verdict import CoverageItem, RequirementVerdict, Verdict
 
 FORMAT = 1
@@ -56,7 +56,7 @@ class Subject:
     """The subject and its host: release and runtime of the brokers, clients, versions, digests.
 
     `upgraded_from` is the release from which a run upgrades its clusters to `release`, empty for other runs. `pipelines`
-    is the number of pipelines where nothing else was tried, else 0.
+    is the number of pipelines where nothing else was tried, else 0; so many of them claim no more than at-least-once.
     """
 
     release: str
@@ -67,6 +67,7 @@ class Subject:
     host: Pairs
     upgraded_from: str = ""
     pipelines: int = 0
+    at_least_once: int = 0
 
     @property
     def beyond_release(self) -> str:
@@ -74,7 +75,9 @@ class Subject:
         if self.upgraded_from:
             return title_of(self.upgraded_from, self.release)
         noun = "pipeline" if self.pipelines == 1 else "pipelines"
-        return f"{self.pipelines} {noun} on Kafka {self.release}" if self.pipelines else ""
+        weaker = "" if self.at_least_once == self.pipelines else f"{self.at_least_once} of them "
+        claim = f", {weaker}{AT_LEAST_ONCE}" if self.at_least_once else ""
+        return f"{self.pipelines} {noun} on Kafka {self.release}{claim}" if self.pipelines else ""
 
     @property
     def title(self) -> str:
@@ -167,7 +170,7 @@ class ScenarioReport:
     the name of its run in a merged report. `topics` have partitions, replication factor and min ISR of each topic.
     `judge` is the command that judges evidence without a verdict, from the directory of the report.
     `moments` are the faults and what happened meanwhile, in seconds from the start. `upgrade` is None where no release
-    changes.
+    changes. `allowed` is that of the verdict (`ScenarioVerdict`).
     """
 
     key: str
@@ -206,6 +209,7 @@ class ScenarioReport:
     moments: tuple[tuple[float, str], ...] = ()
     damage: Damage | None = None
     upgrade: UpgradeReport | None = None
+    allowed: tuple[tuple[str, int], ...] = ()
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import RequirementRow, ScenarioReport
 from reports.model.run_judgement import RunJudgement
+from verification.vocabulary.experiment import AT_LEAST_ONCE
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 UNTESTED = "UNTESTED"
@@ -96,7 +97,8 @@ def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
     """The word for a scenario, control or case."""
     if isinstance(scenario, ScenarioReport) and scenario.control:
         return scenario.control_result or WORD[scenario.verdict]
-    return with_aside(WORD[scenario.verdict], scenario.aside)
+    weaker = isinstance(scenario, ScenarioReport) and scenario.allowed and scenario.verdict is Verdict.PASS
+    return f"{WORD[Verdict.PASS]} ({AT_LEAST_ONCE})" if weaker else with_aside(WORD[scenario.verdict], scenario.aside)
 
 
 def requirement_word(row: RequirementRow) -> str:

@@ -91,6 +91,13 @@ def test_the_page_has_a_column_for_each_run_and_counts_what_was_found() -> None:
     assert f"2 of {len(MATRIX)} runs were made." in page
 
 
+def test_a_pass_of_at_least_once_counts_its_duplicates() -> None:
+    """So that it does not read like one of exactly-once."""
+    assert "| PASS; 12 duplicates, which at-least-once allows; 900 in, 912 out; 4.2 s |" in render(
+        [line({**GOOD, "allowed": {"duplicate": 12}})]
+    )
+
+
 def test_a_run_that_is_as_expected_is_not_made_again(ran: list[PipelineRun]) -> None:
     """Also at another commit; one with an objection is made again there."""
     wrong = line(row("right", "FAIL"), run=MATRIX[1], commit="0ld")

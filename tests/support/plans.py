@@ -45,6 +45,8 @@ class Plan:
     seed: int = 7
     release: str = "4.3.1"
     started: str = STARTED
+    #: The anomalies that its claim of at-least-once allows.
+    allowed: tuple[tuple[str, int], ...] = ()
     #: Whether the evidence has the coordinators' own log.
     coordinated: bool = False
     #: Whether it is the planted upgrade (`tests.support.planted.upgrade`).

@@ -50,6 +50,7 @@ def judged(plan: Plan) -> ScenarioVerdict:
         counts=(("records", 12000), ("transactions", 240)),
         judged_s=3.4,
         crashed=plan.crashed,
+        allowed=plan.allowed,
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
+
 from reports.deciding.effort import effort, effort_together
-from reports.formats import html, summary
+from reports.formats import html, summary, terminal
 from reports.formats.glossary import GLOSSARY
+from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.report import ScenarioReport
+from tests.support.paths import ROOT
 from tests.support.plans import SMOKE
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import CoverageItem, Verdict
@@ -72,3 +77,19 @@ def test_the_page_names_the_program_and_explains_its_words(tmp_path: Path) -> No
     words = [word for word, _ in GLOSSARY]
     assert len(set(words)) == len(words) in range(12, 17)
     assert all(f"<dt>{word}</dt>" in page for word in words)
+
+
+def test_a_pass_of_at_least_once_reads_so_in_every_format(tmp_path: Path) -> None:
+    """Its word has the claim, and the page and the summary count the duplicates; results.json has their number."""
+    run = make_run(tmp_path, [replace(SMOKE, allowed=(("duplicate", 12),)), replace(SMOKE, key="b")])
+    report = load_run(run)
+    write_all(report, run)
+    page, short = ((run / name).read_text(encoding="utf-8") for name in ("report.html", "summary.md"))
+    said = "12 duplicates, which at-least-once allows"
+    for text in (page, short, terminal.render(report)):
+        assert text.count("PASS (at-least-once)") >= 1
+    assert f"{said}; no other violation under" in page
+    assert said in short
+    body = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    jsonschema.validate(body, json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8")))
+    assert [each.get("allowed") for each in body["scenarios"]] == [{"duplicate": 12}, None]

@@ -56,4 +56,7 @@ def test_a_run_of_pipelines_alone_is_about_them_and_not_about_the_release() -> N
     other, bad = replace(one, workload="pipeline other: 2 instances"), replace(one, control_expects=("duplicate",))
     assert subject.of(None, [one, one, other, replace(bad, workload="wrong")]).title == "2 pipelines on Kafka 4.3.1"
     assert subject.of(None, [one, bad]).title == "1 pipeline on Kafka 4.3.1"
+    weaker = replace(one, semantics="at-least-once", workload="pipeline weaker: 2 instances")
+    assert subject.of(None, [weaker, bad]).title == "1 pipeline on Kafka 4.3.1, at-least-once"
+    assert subject.of(None, [one, weaker]).title == "2 pipelines on Kafka 4.3.1, 1 of them at-least-once"
     assert subject.of(None, [one, experiment({})]).title == "Kafka 4.3.1"
