@@ -49,6 +49,7 @@ def experiment_of(
         group=workload.group(config.prefix + run),
         fan_out=workload.fan_out,
         pipeline=pipeline_process(workload, run),
+        semantics=workload.semantics,
         control_expects=scenario.expects,
         workload=workload.describe(),
         schedule=tuple(step.describe() for step in scenario.schedule),

@@ -19,6 +19,7 @@ from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
@@ -37,6 +38,7 @@ from suites.pipelines.attacks import (
     REDELIVERED,
     WORKED,
 )
+from verification.vocabulary.experiment import AT_LEAST_ONCE, EXACTLY_ONCE, Floor
 
 #: The position of Debezium's slot is behind the last transaction of the service that it has delivered.
 BEHIND_THE_LOG = (
@@ -60,6 +62,7 @@ def outbox(
     worker: tuple[str, ...] = (),
     environment: Mapping[str, str] = MappingProxyType({}),
     rate: int = 600,
+    claims: str = EXACTLY_ONCE,
 ) -> PipelineWorkload:
     """One instance of the program in each of these roles; `worker` is the command of those that are no program of ours."""
     pipeline = Pipeline(
@@ -72,6 +75,7 @@ def outbox(
         effects=effects,
         pending=pending,
         deliveries=deliveries,
+        claims=claims,
     )
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline, rate=rate)
 
@@ -134,6 +138,18 @@ def test_topic_before_table(run: RunScenario) -> None:
 def test_polling_relay(run: RunScenario) -> None:
     """A relay that marks events once they are sent sends some again when it is killed in between."""
     run(cluster=PIPELINE_CLUSTER, workload=outbox("service", "relay"), schedule=(IN_TURN,) * 4, floors=WORKED)
+
+
+@nightly
+@requirement("TXN-25")
+def test_polling_relay_that_claims_at_least_once(run: RunScenario) -> None:
+    """A relay that marks events once they are sent sends each at least once, however often it is killed in between."""
+    run(
+        cluster=PIPELINE_CLUSTER,
+        workload=outbox("service", "relay", name=f"outbox-service-relay-{AT_LEAST_ONCE}", claims=AT_LEAST_ONCE),
+        schedule=(IN_TURN,) * 4,
+        floors=(*BROKEN_FLOORS, Floor(name="copied_again", need=1)),
+    )
 
 
 @requirement("GRP-03", "GRP-04", "GRP-19")
