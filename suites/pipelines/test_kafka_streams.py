@@ -227,6 +227,7 @@ def test_streams_count_killed_before_a_standby(run: RunScenario) -> None:
     )
 
 
+@nightly
 @convict("state-divergence")
 def test_streams_count_aborted_inputs(run: RunScenario) -> None:
     """Kafka Streams 4.2.1 with exactly_once_v2 counts inputs of an aborted transaction once more (KAFKA-20685)."""

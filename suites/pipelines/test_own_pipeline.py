@@ -17,8 +17,9 @@ from runner.scenarios.scenario import (
 from suites.pipelines.attacks import BROKERS_FAIL, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import AT_LEAST_ONCE, Floor
 
+OF_TRANSACTIONS = ("interrupted_copies", "met_work")
 #: Of a pipeline that writes to no topic nothing is observed and no transaction is seen: its effects are rows of a database.
-OF_TOPICS = ("observers_at_end", "interrupted_copies")
+OF_TOPICS = ("observers_at_end", *OF_TRANSACTIONS)
 
 
 def kills(pipeline: Pipeline) -> Schedule:
@@ -31,7 +32,7 @@ def floors(pipeline: Pipeline, all_floors: tuple[Floor, ...]) -> tuple[Floor, ..
     """The floors that such a pipeline can meet; if it names its state, that must be read."""
     kept = (Floor(name="kept_counts", need=1),) if pipeline.store else ()
     # One that claims at-least-once need not have transactions.
-    out_of_reach = OF_TOPICS if not pipeline.outputs else OF_TOPICS[1:] if pipeline.claims == AT_LEAST_ONCE else ()
+    out_of_reach = OF_TOPICS if not pipeline.outputs else OF_TRANSACTIONS if pipeline.claims == AT_LEAST_ONCE else ()
     return (*(each for each in all_floors if each.name not in out_of_reach), *kept)
 
 

@@ -112,6 +112,7 @@ def test_spring_record_rollbacks(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=KILLS[:1], floors=ROLLBACKS)
 
 
+@nightly
 @requirement("GRP-03", "GRP-04", "GRP-19")
 def test_spring_timeouts(run: RunScenario) -> None:
     """A Spring container that stops when it is fenced copies each input exactly once, when transactions time out too."""
@@ -119,6 +120,7 @@ def test_spring_timeouts(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=workload, floors=TIMEOUTS, observe_s=12)
 
 
+@nightly
 @convict("offset-without-output")
 def test_spring_timeouts_by_default(run: RunScenario) -> None:
     """A Spring container with default settings goes on behind a transaction that timed out, and loses its records."""
