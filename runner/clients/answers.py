@@ -48,7 +48,9 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "the coordinator moves": ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"),
     "an answer comes after the request timeout": (f"answer comes after {LATE_S:g} s",),
     "the answer to its commit is lost": ("EndTxn/connection ends before the answer",),
-    "its group has gone on without it": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID"),
+    "its group has gone on without it": (
+        *("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "FENCED_INSTANCE_ID"),
+    ),
 }
 #: The words of the page for a trial without a treatment.
 NOT_ASKED, NO_END = "not sent", "no end"
@@ -142,7 +144,8 @@ def render(lines: Sequence[dict[str, Any]]) -> None:
         "Written by `tox -e client-answers`. Each client got each answer once, in place of its broker's, while it wrote a\n"
         "transaction. *retriable*: it asked again, and the application noticed nothing. *abortable*: the transaction\n"
         "failed, and the same producer went on. *fatal*: only a successor went on. *not sent*: the client sends no such\n"
-        "request. **Bold** is another treatment than expected. [Clients](../clients.md) explains the findings.\n\n"
+        "request, or an older version of it, to which no broker gives that answer. **Bold** is another treatment than\n"
+        "expected. [Clients](../clients.md) explains the findings.\n\n"
         "The error codes decide `ERR-04` (KIP-1050) for each client; answers that are lost or late do not.\n\n"
         + "\n".join(markdown_table(["client", "`ERR-04`", "codes as expected", "others", "not sent"], _decided(lines)))
         + "\n\n## Situations\n\n"
@@ -208,16 +211,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--client", action="append", metavar="NAME", help="a client, or NAME@VERSION; may be repeated")
     parser.add_argument("--client-driver", metavar="COMMAND", help="a driver of your own, by its command line")
     parser.add_argument("--kafka", metavar="VERSION", help="release of the broker (default: the newest supported)")
-    parser.add_argument("-k", dest="keyword", default="", metavar="TEXT", help="only answers whose names contain this")
+    parser.add_argument(
+        *("-k", "--keyword"),
+        action="append",
+        metavar="TEXT",
+        help="only answers whose names contain this; may be repeated",
+    )
     parser.add_argument("--render-only", action="store_true", help="try nothing; rebuild the page from stored results")
     options = parser.parse_args(arguments)
     store = stored_lines(LINES, key=lambda line: str(line["library"]), show=render)
     if options.render_only:
         store.save()
         return int(ExitCode.CONFORMANT)
-    chosen = [each for each in answers() if options.keyword.lower() in each.key.lower()]
+    words = options.keyword or [""]
+    chosen = [each for each in answers() if any(word.lower() in each.key.lower() for word in words)]
     if not chosen:
-        parser.error(f"-k {options.keyword} names no answer; an example is {answers()[0].key}")
+        parser.error(f"-k {' '.join(words)} names no answer; an example is {answers()[0].key}")
     try:
         release = parse_release(options.kafka) if options.kafka else default_release()
         own = [own_client(options.client_driver, "", started=False)] if options.client_driver else []
