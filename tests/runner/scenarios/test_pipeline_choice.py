@@ -52,8 +52,8 @@ def test_a_version_keeps_the_right_ways_of_the_library(tmp_path: Path) -> None:
         for asked in ("spring-kafka", "spring-kafka@4.0.5")
     }
     assert {each.split("-")[1] for each in names["spring-kafka"]} == {"spring"}
-    assert len(names["spring-kafka@4.0.5"]) == 3
-    assert len(names["spring-kafka"]) == 6
+    assert len(names["spring-kafka@4.0.5"]) == 2
+    assert len(names["spring-kafka"]) == 4
 
 
 def test_the_version_is_in_the_command_and_in_the_name() -> None:
