@@ -55,6 +55,16 @@ def test_a_count_fires_when_it_rises() -> None:
     assert firings(stated(1, ERRORS, 7, busy), stated(2, ERRORS, 8, busy)) == []
 
 
+def test_a_bound_takes_the_place_of_0() -> None:
+    """A value fires above it, and a count when it rises by more between two readings."""
+    ids = [stated(at, "ProducerIdCount", value) for at, value in ((1, 99_999), (2, 100_001), (3, 100_000))]
+    assert firings(*ids) == [("producer-ids", "broker 1", "", 2.0, 3.0)]
+    assert firings(*ids[::2]) == []
+    retries = [stated(at, "record-retry-total", value) for at, value in ((1, 0), (2, 200), (3, 400), (4, 601))]
+    assert firings(*retries) == [("record-retries", "broker 1", "", 4.0, 4.0)]
+    assert firings(*retries[:3]) == []
+
+
 @pytest.mark.parametrize("end_s", [STANDS_S, STANDS_S + 2])
 def test_a_lag_fires_when_it_has_not_fallen_for_long(end_s: float) -> None:
     """Open transactions of a busy partition let its lag rise and fall; one that hangs lets it only rise."""

@@ -95,23 +95,25 @@ def _spans(alert: Alert, values: _Series, end_ns: int) -> Iterator[Span]:
     """The times in which the alert holds."""
     if alert.when is When.STANDS:
         return _standing(values, end_ns)
-    return _rises(values) if alert.when is When.RISES else _positive(values)
+    return (_rises if alert.when is When.RISES else _positive)(values, alert.bound)
 
 
-def _rises(values: _Series) -> Iterator[Span]:
+def _rises(values: _Series, bound: int) -> Iterator[Span]:
     last = values[0][1] or 0.0
     for at_ns, value in values[1:]:
         if value is not None and value > last:
-            yield at_ns, at_ns
+            if value - last > bound:
+                yield at_ns, at_ns
             last = value
 
 
-def _positive(values: _Series) -> Iterator[Span]:
+def _positive(values: _Series, bound: int) -> Iterator[Span]:
     began_ns: int | None = None
     for at_ns, value in values:
-        if value and began_ns is None:
+        above = (value or 0.0) > bound
+        if above and began_ns is None:
             began_ns = at_ns
-        elif not value and began_ns is not None:
+        elif not above and began_ns is not None:
             yield began_ns, at_ns
             began_ns = None
     if began_ns is not None:

@@ -31,7 +31,10 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A rule. `of` is an expression that limits it to parts of a source; `shows` are the anomalies that it can reveal."""
+    """A rule. `of` is an expression that limits it to parts of a source; `shows` are the anomalies that it can reveal.
+
+    `bound` takes the place of 0: a value must be above it, or rise by more between two readings.
+    """
 
     name: str
     text: str
@@ -40,6 +43,7 @@ class Alert:
     shows: frozenset[Anomaly]
     source: str
     of: str | None = None
+    bound: int = 0
 
     def concerns(self, name: str, of: str) -> bool:
         """Whether the rule is about this metric, of this part of a source."""
@@ -62,6 +66,7 @@ def _alert(name: str, body: object) -> Alert:
         source=entry.text("source"),
         when=entry.choice("when", When),
         of=entry.optional_text("of"),
+        bound=entry.optional_integer("bound") or 0,
     )
     entry.finish()
     return alert
