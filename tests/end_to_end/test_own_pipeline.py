@@ -1,8 +1,9 @@
-"""A pipeline of the user, by its manifest: two that work, one that ends, and one that writes something else."""
+"""A pipeline of the user, by its manifest: two that work, one that ends, one that does nothing, two that write garbage."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +35,8 @@ while running:
     producer.flush()
 consumer.close()
 """
+#: The input's value with a byte of its identity changed, whose checksum is then wrong.
+DAMAGED = FORGETFUL.replace('b"an order came"', 'message.value()[:20] + b"?" + message.value()[21:]')
 
 
 @pytest.fixture
@@ -66,9 +69,22 @@ def test_a_pipeline_that_ends_is_no_pass_and_is_named_with_its_last_words(run: R
 
 
 @pytest.mark.deep
-def test_an_output_that_names_no_input_is_a_phantom(run: Run, tmp_path: Path) -> None:
+def test_a_pipeline_that_never_becomes_ready_is_no_pass_and_is_named_with_its_last_words(run: Run) -> None:
+    """The run ends when the pipeline has committed nothing for two minutes; no fault strikes."""
+    ended = run("sh", "-c", "echo waiting for a license >&2; sleep 999")
+    assert ended.code == 5, ended.output
+    assert re.search(
+        r"offsets of outputs from the pipeline.*0 offsets; its log ends: waiting for a license", ended.output
+    )
+    assert "killed (SIGKILL)" not in ended.output, "no fault strikes a pipeline that does not work"
+    ended.left_nothing()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("program", [FORGETFUL, DAMAGED], ids=["in other words", "damaged"])
+def test_an_output_that_names_no_input_is_a_phantom(program: str, run: Run, tmp_path: Path) -> None:
     """The judge knows no record that the pipeline could have had it from."""
-    ended = run("{python}", "-c", FORGETFUL)
+    ended = run("{python}", "-c", program)
     assert ended.code == 1, ended.output
     (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
     found = {each["anomaly"] for each in json.loads(verdict.read_text(encoding="utf-8"))["findings"]}
