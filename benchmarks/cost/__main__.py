@@ -56,7 +56,7 @@ PARTS: Mapping[str, Measure] = {
     "loading": loading.measure,
     "pending": pending.measure,
 }
-#: With these the whole command takes sixteen minutes on two cores.
+#: With these the whole command takes eighteen minutes on two cores.
 ROUNDS, ROUNDS_LEAST = 3, 3
 PAGES = ROOT / "docs" / "generated"
 

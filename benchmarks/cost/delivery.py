@@ -2,7 +2,8 @@
 
 A transactional producer sends at a steady pace and commits after a number of records, or when a time has passed. Two
 consumers of the same process read the topic from its end on. Each value has the time of its sending, by the clock that the
-consumers also read. While a commit lasts nothing is sent, and no record is late for that reason.
+consumers also read. While a commit lasts nothing is sent, and no record is late for that reason. Then an idempotent producer
+sends at that pace without transactions to one consumer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statistics import median
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.cost.cost_cluster import CostCluster
-from benchmarks.cost.producing import RECORD_BYTES, WITHIN_S, Batching, send, transactional_producer
+from benchmarks.cost.producing import RECORD_BYTES, WITHIN_S, Batching, producer, send, transactional_producer
 from benchmarks.cost.rows import CostRow
 from benchmarks.cost.steady_pace import SteadyPace
 from benchmarks.cost.throughput import PARTITIONS
@@ -32,6 +33,8 @@ RECORDS_PER_S = 1_000
 #: So long, and at least two transactions: most of the records of a single one might come at its end by chance.
 SECONDS, TRANSACTIONS = 3.0, 2
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+#: Without transactions, under read_committed.
+IDEMPOTENT = "idempotent"
 _TIME = struct.Struct(">q")
 _PADDING = b"v" * (RECORD_BYTES - _TIME.size)
 #: Neither record nor marker needs so long: this only bounds a cluster that hangs.
@@ -64,7 +67,8 @@ def row(batching: Batching, rounds: list[Mapping[str, list[float]]]) -> CostRow:
             pairs=tuple((median(each[COMMITTED]), median(each[UNCOMMITTED])) for each in rounds),
         ),
         latencies={
-            level: latency_of([ms for each in rounds for ms in each[level]]) for level in (COMMITTED, UNCOMMITTED)
+            kind: latency_of([ms for each in rounds for ms in each[kind]])
+            for kind in (COMMITTED, UNCOMMITTED, IDEMPOTENT)
         },
     )
 
@@ -117,18 +121,39 @@ class DeliveryReader:
 
 def _delivered(cluster: CostCluster, topic: str, batching: Batching) -> Mapping[str, list[float]]:
     by = transactional_producer(cluster, f"{topic}-{batching.name}".replace(" ", ""))
-    _transaction(by, topic, Batching(records=PARTITIONS), SteadyPace(RECORDS_PER_S))
-    ends = cluster.ends(topic, PARTITIONS)
-    readers = {
-        level: DeliveryReader(cluster, level, [TopicPartition(*at, end) for at, end in ends.items()])
-        for level in (COMMITTED, UNCOMMITTED)
-    }
-    try:
+
+    def in_transactions() -> int:
         began_s, pace, sent, transactions = time.monotonic(), SteadyPace(RECORDS_PER_S), 0, 0
         while time.monotonic() - began_s < SECONDS or transactions < TRANSACTIONS:
             sent += _transaction(by, topic, batching, pace)
             transactions += 1
-        return {level: each.all_of(sent) for level, each in readers.items()}
+        return sent
+
+    plain = producer(cluster)
+
+    def plainly() -> int:
+        return _sent(plain, topic, Batching(seconds=SECONDS), SteadyPace(RECORDS_PER_S))
+
+    # The first records of a producer wait until it is connected.
+    _transaction(by, topic, Batching(records=PARTITIONS), SteadyPace(RECORDS_PER_S))
+    took = _read(cluster, topic, {level: level for level in (COMMITTED, UNCOMMITTED)}, in_transactions)
+    _sent(plain, topic, Batching(records=PARTITIONS), SteadyPace(RECORDS_PER_S))
+    plain.flush(WITHIN_S)
+    return took | _read(cluster, topic, {IDEMPOTENT: COMMITTED}, plainly)
+
+
+def _read(
+    cluster: CostCluster, topic: str, isolation: Mapping[str, str], write: Callable[[], int]
+) -> dict[str, list[float]]:
+    """The milliseconds of each record that `write` sends, by the names of the readers."""
+    ends = cluster.ends(topic, PARTITIONS)
+    readers = {
+        name: DeliveryReader(cluster, level, [TopicPartition(*at, end) for at, end in ends.items()])
+        for name, level in isolation.items()
+    }
+    try:
+        sent = write()
+        return {name: each.all_of(sent) for name, each in readers.items()}
     finally:
         for each in readers.values():
             each.stop()
@@ -137,11 +162,16 @@ def _delivered(cluster: CostCluster, topic: str, batching: Batching) -> Mapping[
 def _transaction(by: Producer, topic: str, batching: Batching, pace: SteadyPace) -> int:
     """Send at the pace and commit; the number of records."""
     by.begin_transaction()
+    sent = _sent(by, topic, batching, pace)
+    by.commit_transaction(WITHIN_S)
+    return sent
+
+
+def _sent(by: Producer, topic: str, batching: Batching, pace: SteadyPace) -> int:
     began_s, sent = time.monotonic(), 0
     while not batching.full(sent, began_s):
         pace.wait()
         send(by, topic, sent % PARTITIONS, _TIME.pack(time.monotonic_ns()) + _PADDING)
         by.poll(0)
         sent += 1
-    by.commit_transaction(WITHIN_S)
     return sent

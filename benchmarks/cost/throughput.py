@@ -19,8 +19,11 @@ from benchmarks.cost.rows import CostRow
 from benchmarks.measuring.ratio import Ratio, Unit
 from reports.loading.availability import latency_of
 
-#: The last one is the setting of the published claim.
-SIZES = (*(Batching(records=each) for each in (1, 10, 100, 1_000, 10_000)), Batching(seconds=0.1))
+#: A commit every 100 ms is the setting of the published claim. A cell has two transactions of 1 s.
+SIZES = (
+    *(Batching(records=each) for each in (1, 10, 100, 1_000, 10_000)),
+    *(Batching(seconds=each) for each in (0.01, 0.1, 1.0)),
+)
 PARTITIONS = 10
 MANY_PARTITIONS, RECORDS = (1, 10, 100), 100
 

@@ -38,6 +38,7 @@ _STROKED = {
     "subject tail": ("#3f78c4", 1.8, "5 3"),
     "against": ("#c9772b", 1.8, ""),
     "against tail": ("#c9772b", 1.8, "5 3"),
+    "plain": ("#3f8f63", 1.8, ""),
 }
 
 
