@@ -32,7 +32,6 @@ from suites.pipelines.attacks import (
     NETWORK_FAILS,
     PARTITIONS,
     PAUSED,
-    REDELIVERED,
     WORKED,
 )
 
@@ -40,6 +39,10 @@ NEWEST = "4.3.1"
 
 
 MIRROR, OWN_BOUNDARIES = "org.apache.kafka.connect.mirror.MirrorSourceConnector", "OwnBoundaries"
+#: Where no output is nothing is observed, and no transaction of the pipeline is there to be struck. Limit: records that came
+#: again and were left out are not counted: Connect commits no offset behind the last marker, so that the connector is
+#: never seen at rest; that these kills bring some is shown by the sink without a key.
+SINK_FLOORS = tuple(each for each in BROKEN_FLOORS if each.name != "observers_at_end")
 #: As `KILLS`; the oldest worker in its turn.
 SINK_KILLS = tuple(replace(IN_TURN, after_s=after_s) for after_s in (2, 14))
 
@@ -77,7 +80,6 @@ def sink(table: str, isolation: str = "read_committed") -> PipelineWorkload:
         },
         outputs=0,
         effects="select input from orders",
-        deliveries="select sum(records) from deliveries",
     )
     return PipelineWorkload(partitions=PARTITIONS, pipeline=pipeline)
 
@@ -140,7 +142,7 @@ def test_connect_without_exactly_once(run: RunScenario) -> None:
 @requirement("GRP-03", "GRP-04")
 def test_connect_sink_with_a_key(run: RunScenario) -> None:
     """A sink connector that writes rows with a unique key has each row once, however often a worker is killed."""
-    run(cluster=PIPELINE_CLUSTER, workload=sink("unique"), schedule=SINK_KILLS, floors=REDELIVERED)
+    run(cluster=PIPELINE_CLUSTER, workload=sink("unique"), schedule=SINK_KILLS, floors=SINK_FLOORS)
 
 
 @nightly
