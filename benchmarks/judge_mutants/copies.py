@@ -64,6 +64,12 @@ def _other_source(base: Base, draft: Draft) -> Breaks:
     return {Anomaly.DUPLICATE, Anomaly.OFFSET_WITHOUT_OUTPUT}
 
 
+def _at_least_once(base: Base, draft: Draft) -> Breaks:
+    """A run claims at-least-once: a committed offset may be lower and an output there again, but none may be missing."""
+    draft.change("runs", lambda _: True, at_least_once=True)
+    return {*draft.pick((_offset_behind, _other_source))(base, draft)} & {Anomaly.OFFSET_WITHOUT_OUTPUT}
+
+
 def _copied_in_vain(base: Base, draft: Draft) -> Breaks:
     """The copies of an aborted transaction are gone: another transaction had copied the same inputs again."""
     keys = [key for key, records in base.of.items() if records[0].row["source_offset"] >= 0 and not records[0].visible]
@@ -97,5 +103,13 @@ def _inputs(base: Base, records: list[CleanRecord]) -> set[tuple[int, int]]:
 
 MUTATORS = tuple(
     mutator(make)
-    for make in (_offset_behind, _offset_gone, _offset_ahead, _other_source, _copied_in_vain, _aborted_input)
+    for make in (
+        _offset_behind,
+        _offset_gone,
+        _offset_ahead,
+        _other_source,
+        _at_least_once,
+        _copied_in_vain,
+        _aborted_input,
+    )
 )
