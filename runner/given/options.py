@@ -28,6 +28,8 @@ DEFAULT_RECORDS_PER_S = 2_000
 RECORDS_PER_S_MIN = 300
 #: A whole run writes about a tenth of it.
 DEFAULT_MB = 1_000
+#: A cluster on the other side of the world answers in a second. A firewall that drops everything never does.
+ANSWERS_WITHIN_S = 10.0
 #: Each window is a test of pytest, which has to know all of them before the first one begins.
 UNTIL_STOPPED = "24h"
 #: The characters of a topic's name. Names of runs follow, at most 60 characters of the 249 that a name may have.

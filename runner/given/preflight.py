@@ -20,9 +20,9 @@ from fixtures.clusters.locks.releases import Release, ReleaseFiles, clients_jar
 from fixtures.errors import EnvironmentProblemError, UsageError
 from fixtures.recording.quiescence import QUESTIONS
 from runner.given.cluster_watcher import by_release
-from runner.given.options import GivenOptions
+from runner.given.options import ANSWERS_WITHIN_S, GivenOptions
 from runner.given.quotas import quotas
-from runner.given.rights import REPLICAS, RIGHTS, by_resource, in_words, missing_rights, validate_topic
+from runner.given.rights import REPLICAS, NeededRight, asked_rights, by_resource, in_words, validate_topic
 from runner.upgrades.path import line_of, release_lines
 from wire.client import Client
 from wire.codes import code_name
@@ -33,8 +33,6 @@ from wire.values import Features
 if TYPE_CHECKING:
     from wire.values import Metadata
 
-#: A cluster on the other side of the world answers in a second. A firewall that drops everything never does.
-_ANSWERS_WITHIN_S = 10.0
 #: Transactions (KIP-98).
 NEEDED = ("InitProducerId", "AddPartitionsToTxn", "EndTxn", "TxnOffsetCommit")
 #: Their versions say which protocol of transactions clients can speak: EndTxn from v5 on is the second one (KIP-890).
@@ -68,7 +66,7 @@ def preflight(given: GivenOptions, files: ReleaseFiles, *, only_requests: bool, 
 def _look(
     given: GivenOptions, definitions: Definitions, named: Release, *, only_requests: bool, say: Callable[[str], None]
 ) -> None:
-    with given.connection.client(definitions, timeout_s=_ANSWERS_WITHIN_S) as client:
+    with given.connection.client(definitions, timeout_s=ANSWERS_WITHIN_S) as client:
         metadata = _reach(client, given)
         found = f"{len(metadata.brokers)} broker{'' if len(metadata.brokers) == 1 else 's'}"
         say(f"cluster: {found} at {given.connection.bootstrap}; names begin with {given.prefix}")
@@ -93,9 +91,9 @@ def _look(
             )
         versions = (f"{api} v{client.connection().version_for(api)}" for api in SHOWN if client.offers(api))
         say(f"cluster: it speaks {', '.join(versions)}")
-        _require_rights(client, given, replicated=not only_requests)
+        rights = _require_rights(client, given, replicated=not only_requests)
         principal = given.connection.principal
-        say(f"cluster: {principal} has each right on names that begin with {given.prefix}: {in_words(RIGHTS)}")
+        say(f"cluster: {principal} has these rights on names that begin with {given.prefix}: {in_words(rights)}")
         for line in quotas(client, principal.removeprefix("User:")):
             say(f"cluster: {line}")
 
@@ -146,27 +144,27 @@ def _reach_broker(client: Client, broker: int, at: str) -> Features:
         ) from error
 
 
-def _require_rights(client: Client, given: GivenOptions, *, replicated: bool) -> None:
-    """Raise ClusterRefusedError with the commands that grant the rights that are missing.
+def _require_rights(client: Client, given: GivenOptions, *, replicated: bool) -> list[NeededRight]:
+    """The rights that are there. Raises ClusterRefusedError with the commands that grant those that are missing.
 
     Raises UnfitClusterError where topics have to be `replicated`, and the cluster refuses such a topic.
     """
     name = f"{given.prefix}{uuid.uuid4().hex[:12]}-preflight"
-    if missing := missing_rights(client, name):
+    there, missing = asked_rights(client, name)
+    if missing:
         commands = "\n  ".join(_command(given, *each) for each in by_resource(missing))
         raise ClusterRefusedError(
             f"{given.connection.principal} lacks rights on names that begin with {given.prefix}: {in_words(missing)}.",
             hint="An administrator grants them with these commands, if the brokers name the principal as Kafka does by"
             f" default:\n  {commands}",
         )
-    if not replicated:
-        return
-    for item in validate_topic(client, name)["Topics"]:
+    for item in validate_topic(client, name)["Topics"] if replicated else ():
         if item["ErrorCode"]:
             raise UnfitClusterError(
                 f"The cluster at {given.connection.bootstrap} refuses a topic with {REPLICAS} replicas: "
                 f"{code_name(item['ErrorCode'])}: {item.get('ErrorMessage') or ''}."
             )
+    return there
 
 
 def _command(given: GivenOptions, resource: str, operations: Sequence[str]) -> str:

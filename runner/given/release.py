@@ -10,13 +10,10 @@ from chaos.cluster import BrokerId
 from fixtures.clusters.locks.releases import Release, default_release, fetch_clients, supported_releases
 from fixtures.errors import EnvironmentProblemError
 from runner.given.cluster_watcher import by_release
-from runner.given.options import GivenOptions
+from runner.given.options import ANSWERS_WITHIN_S, GivenOptions
 from runner.upgrades.path import line_of, release_lines
 from wire.errors import WireError
 from wire.messages import Definitions
-
-#: A cluster on the other side of the world answers in a second.
-_ANSWERS_WITHIN_S = 10.0
 
 
 def chosen_release(given: GivenOptions) -> tuple[Release, str]:
@@ -29,7 +26,7 @@ def chosen_release(given: GivenOptions) -> tuple[Release, str]:
         return _newest("the run starts the broker later")
     try:
         definitions = Definitions.load(fetch_clients(default_release()))
-        with given.connection.client(definitions, timeout_s=_ANSWERS_WITHIN_S) as client:
+        with given.connection.client(definitions, timeout_s=ANSWERS_WITHIN_S) as client:
             client.connection()  # a closed port is noticed at once, and Metadata would be asked for again and again
             shown = release_lines({BrokerId(each): client.features(each) for each in client.metadata([]).brokers})
     except (WireError, EnvironmentProblemError):

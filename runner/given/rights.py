@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from runner.given.options import ANSWERS_WITHIN_S
 from wire.client import Client
 from wire.codes import NO_RIGHT, codes_in
 from wire.errors import VersionError
@@ -21,8 +22,7 @@ from wire.schema import Body
 
 #: Every scenario has topics with three replicas, of which two must be in sync.
 REPLICAS = 3
-#: A cluster on the other side of the world answers in a second.
-_TIMEOUT_MS = 10_000
+_TIMEOUT_MS = round(ANSWERS_WITHIN_S * 1000)
 #: Later versions of Fetch (KIP-516) and Produce (KIP-516, 4.1) have ids of topics in place of names.
 _LAST_BY_NAME = 12
 _TOPIC = 2
@@ -37,9 +37,13 @@ class NeededRight:
     ask: Callable[[Client, str], Body]
 
 
-def missing_rights(client: Client, name: str) -> list[NeededRight]:
-    """The rights that this principal does not have on `name`, which nothing on the cluster has."""
-    return [right for right in RIGHTS if _is_missing(right, client, name)]
+def asked_rights(client: Client, name: str) -> tuple[list[NeededRight], list[NeededRight]]:
+    """The rights that this principal has on `name`, which nothing on the cluster has, and those that it lacks.
+
+    A right is in neither of them if the broker does not offer the request.
+    """
+    found = [(right, _has(right, client, name)) for right in RIGHTS]
+    return [right for right, has in found if has], [right for right, has in found if has is False]
 
 
 def in_words(rights: Iterable[NeededRight]) -> str:
@@ -63,12 +67,13 @@ def validate_topic(client: Client, name: str) -> Body:
     return client.call("CreateTopics", body, broker=controller if controller >= 0 else None)
 
 
-def _is_missing(right: NeededRight, client: Client, name: str) -> bool:
+def _has(right: NeededRight, client: Client, name: str) -> bool | None:
+    """Whether this principal has it; None if the broker does not offer the request."""
     try:
         answer = right.ask(client, name)
     except VersionError:
-        return False  # there are no rights on a request that is not offered
-    return any(code in NO_RIGHT for _, code in codes_in(answer))
+        return None
+    return not any(code in NO_RIGHT for _, code in codes_in(answer))
 
 
 def _asked(api: str, body: Callable[[str], Body], *, at_most: int = 0x7FFF) -> Callable[[Client, str], Body]:

@@ -386,7 +386,7 @@ def test_missing_rights_are_named_with_the_commands_that_grant_them(
         )
     ended = command(*options).end(within_s=RUN_WITHIN_S)
     assert ended.code == 0, ended.output
-    assert "User:owner has each right on names that begin with elsewhere-" in ended.output
+    assert "User:owner has these rights on names that begin with elsewhere-" in ended.output
 
 
 def looked(cluster: LocalCluster, file: Path) -> str:
