@@ -96,7 +96,11 @@ class RunProgress:
         endless = _until_stopped(self._config)
         done = f"{len(self._ended)} have ended" if endless else f"{len(self._ended)} of {len(self._planned)} have ended"
         if failed := self._verdicts.count(Verdict.FAIL):
-            kinds = ", ".join(f"{count} {anomaly}" for anomaly, count in sorted(self._anomalies.items()))
+            # A protocol case that fails names no anomaly, so that the numbers would not fit.
+            cases = any(each.case for each in self._planned.values())
+            kinds = (
+                "" if cases else ", ".join(f"{count} {anomaly}" for anomaly, count in sorted(self._anomalies.items()))
+            )
             done += f", {failed} FAIL" + (f" ({kinds})" if kinds else "")
         left = "until Ctrl-C" if endless else f"about {left_s / 60:.0f} min left"
         return f"{done} │ {(now - self._began) / 60:.1f} min, {left}"

@@ -63,6 +63,8 @@ def test_experiments_that_have_ended_need_no_time() -> None:
     assert progress.line() == "1 of 2 have ended, 1 FAIL │ 0.0 min, about 3 min left"
     anomalies.update(["lost-write", "duplicate"])
     assert progress.line() == "1 of 2 have ended, 1 FAIL (1 duplicate, 1 lost-write) │ 0.0 min, about 3 min left"
+    with_cases = RunProgress(PLANNED | CASES, ended, CONFIG, verdicts, anomalies)
+    assert with_cases.line().startswith("1 of 5 have ended, 1 FAIL │ ")
 
 
 def test_an_experiment_that_runs_alone_takes_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
