@@ -11,7 +11,7 @@ import pytest
 
 from fixtures.clients.own_driver import own_client
 from fixtures.clients.registry import CLIENTS, client_kind
-from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, default_release, parse_release
+from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
 from fixtures.pipelines.manifest import load
@@ -117,9 +117,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         other_job = str(only) if only in (Only.UPGRADE, Only.PIPELINES) else ""
         given = given_options(options, watches=watches, scripted=only is Only.PROTOCOL, other_job=other_job)
         pipeline = load(Path(options.manifest)) if options.manifest else None
-        release, ground = parse_release(options.kafka, oldest=oldest) if options.kafka else default_release(), ""
-        if given is not None and not options.kafka:
-            release, ground = chosen_release(given)
+        release, ground = _release(options.kafka, given, oldest)
         own = image or build
         release = release if own is None else own.release
         release = release if upgrade is None else upgrade.target
@@ -179,6 +177,13 @@ def _refuse_contradictions(
         raise pytest.UsageError("--manifest and --pipeline are options of `tox -e pipelines`")
     if options.retain < 1:
         raise pytest.UsageError("--retain needs a number of runs to keep, at least 1")
+
+
+def _release(asked: str | None, given: GivenOptions | None, oldest: Release) -> tuple[Release, str]:
+    """The release under test, and why it was chosen if the user named none for a cluster of their own."""
+    if asked:
+        return parse_release(asked, oldest=oldest), ""
+    return (default_release(), "") if given is None else chosen_release(given)
 
 
 def _seed(option: int | None) -> int:
