@@ -1,8 +1,8 @@
 """Measures the time from the request to commit until the last marker, by partitions, with requests of the wire client.
 
 A coordinator answers EndTxn once the decision is in its log. Only then it has markers written to each partition, and only
-with its marker a partition shows the records to a read_committed reader. So an application may
-read before all of a commit is there that was answered.
+with its marker a partition shows the records to a read_committed reader. So an application that reads once its commit is
+answered may not find all of it.
 """
 
 from __future__ import annotations

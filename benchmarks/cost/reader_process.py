@@ -1,4 +1,4 @@
-"""A consumer in a process of its own, so that its memory is its own.
+"""A consumer in a process of its own, so that its memory is measured alone.
 
 `python -m benchmarks.cost.reader_process BOOTSTRAP TOPIC PARTITIONS ISOLATION COUNT` writes three lines: `ready` when it
 reads, the number of records that it has when it is sent a line, and, once it has COUNT records, the kilobytes that were
