@@ -1,4 +1,4 @@
-"""Faults of pipelines: SIGKILL of an instance in the middle of its work, and a pause that outlives its membership.
+"""Faults of pipelines: an instance is killed (SIGKILL) in the middle of its work, or paused or cut off until it is replaced.
 
 An instance of a foreign program has no sync points. Its work is seen in the topics: while it has a transaction open, the
 last stable offset of an output is below the high watermark. Whose transaction that is, no broker says. So an instance
@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 from chaos.arena import Arena
 from chaos.clients import ClientProcess
-from chaos.cluster import Cluster, Position
+from chaos.cluster import Cluster, Position, Site
 from chaos.errors import InjectionError, UnresolvedTargetError
 from chaos.faults.clients import killed, oldest
 from chaos.faults.fault import Injection
+from chaos.faults.sites import CutSite
 from wire.values import TopicPartition
 
 ROLE = "pipeline"
@@ -78,6 +79,44 @@ class KillInstance:
         known = bool(places) and all(ends[at].last_stable_offset >= arena.left_open.get(at, 0) for at in places)
         arena.left_open.update({at: ends[at].high_watermark for at in places})
         return replace(injection, confirm=confirm, met=waiting if known else None)
+
+
+@dataclass(frozen=True, slots=True)
+class CutInstance:
+    """Cut the one instance at a site off from all brokers, in a transaction if it is ever in one, until others do its work.
+
+    Unlike a paused one it goes on meanwhile, and finds out by itself that it is no member any more. The proof is that of
+    `CutSite`, and that of `PauseInstance` for the others.
+    """
+
+    site: Site
+    output: str
+    partitions: int
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return f"the instance at site {self.site} cut from all brokers until others do its work"
+
+    def futility(self) -> str | None:
+        """A cut that others must fill always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Stop it in a transaction, cut its site off, and let it go on."""
+        places = _places(arena, self.output, self.partitions)
+        instance, waiting, ends = _stopped(arena, places, self.site)
+        try:
+            cut = CutSite(self.site).inject(arena)
+        finally:
+            arena.clients.resume(instance)
+
+        def confirm() -> str | None:
+            refused = cut.confirm()
+            if refused is None or not _others_wrote(arena, places, ends):
+                return None
+            return f"{refused}; others have written to all of {self.output} since"
+
+        return replace(cut, confirm=confirm, processes=(instance.process,), met=waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +202,7 @@ def _places(arena: Arena, topic: str, partitions: int) -> tuple[TopicPartition, 
 
 
 def _stopped(
-    arena: Arena, places: tuple[TopicPartition, ...]
+    arena: Arena, places: tuple[TopicPartition, ...], site: Site | None = None
 ) -> tuple[ClientProcess, int, Mapping[TopicPartition, Position]]:
     """Stop an instance in a transaction of its own: which one, the records that wait for its end, the ends a second later.
 
@@ -172,10 +211,11 @@ def _stopped(
     """
     for attempt in range(ATTEMPTS):
         is_open = _await_open(arena.cluster, places)
-        instance, last = oldest(arena, ROLE), not is_open or attempt == ATTEMPTS - 1
-        if not last:
-            turns = arena.clients.alive(ROLE)
-            instance = turns[attempt % len(turns)]
+        turns = tuple(each for each in arena.clients.alive(ROLE) if site in (None, each.site))
+        if not turns:
+            raise UnresolvedTargetError("no instance of the pipeline is running" + (f" at site {site}" if site else ""))
+        last = not is_open or attempt == ATTEMPTS - 1
+        instance = turns[0 if last else attempt % len(turns)]
         waiting, later = _stopped_for_a_moment(arena, instance, places)
         if waiting or last:
             break

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 NEMESIS = "nemesis"
 #: Clients connect, initialise and answer 50 operations within seconds; a minute is for a machine under heavy load.
 STEADY_WITHIN_S = 60.0
-#: A worker of Kafka Connect makes its topics one after the other before it copies: 13 to 52 s, next to another cluster 45 s.
-PIPELINE_STEADY_WITHIN_S = 120.0
 #: After a heal a broker restarts in 5 s and rejoins the in-sync set in 5 s more. A loaded machine takes several times that.
 RECOVERY_WITHIN_S = 90.0
 #: Floors of operations and records are usually met within 10 s of recovery. The judge reports a floor that is not met.
@@ -48,9 +46,6 @@ STANDSTILL_S = 10.0
 ACKNOWLEDGED_PER_COUNTED = 1.1
 #: A client ends its operation in flight within its own deadline (15 s), then closes.
 STOP_WITHIN_S = 30.0
-#: A pipeline with topics of its own works on them. It may have to start again first, and wait for the timeout of the
-#: transaction (10 s) of an instance that was killed.
-PIPELINE_DRAINS_WITHIN_S = 90.0
 #: Observers read the remaining records, a few thousand.
 DRAIN_WITHIN_S = 30.0
 
@@ -116,6 +111,7 @@ def await_steady(scenario_run: ScenarioRun) -> None:
     A pipeline must have copied enough as well. Raises EnvironmentProblemError when it cannot go on.
     """
     need, copies = scenario_run.floor("ok_before"), scenario_run.floor("copied_before")
+    pipeline = scenario_run.surroundings.pipeline
     began = time.monotonic()
 
     def steady() -> bool:
@@ -137,7 +133,7 @@ def await_steady(scenario_run: ScenarioRun) -> None:
     await_until(
         steady,
         f"{f'{copies} offsets of outputs from the pipeline, and ' if copies else ''}{need} operations answered ok",
-        timeout_s=PIPELINE_STEADY_WITHIN_S if copies else STEADY_WITHIN_S,
+        timeout_s=pipeline.ready_within_s if copies and pipeline else STEADY_WITHIN_S,
         last=seen,
     )
 
@@ -168,7 +164,7 @@ def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S
     """Let a pipeline empty its own topics, end the writers, wait until readers are not held back, fence, drain."""
     if scenario_run.experiment().pipeline is not None:
         with scenario_run.phase("drain the pipeline"):
-            scenario_run.drain_pipeline(feeder_within_s=STOP_WITHIN_S, timeout_s=PIPELINE_DRAINS_WITHIN_S)
+            scenario_run.drain_pipeline(feeder_within_s=STOP_WITHIN_S)
     with scenario_run.phase("stop"):
         scenario_run.workload.stop(timeout_s=STOP_WITHIN_S)
     for sentence in scenario_run.workload.ended_instances():

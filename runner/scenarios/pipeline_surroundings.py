@@ -15,6 +15,7 @@ from chaos.cluster import DatabaseServer, Position
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.databases.run_database import RunDatabase, open_server
+from fixtures.pipelines.manifest import Pipeline
 from fixtures.recording.quiescence import Quiescence
 from fixtures.workloads import PipelineWorkload, WorkloadPlan
 from runner.scenarios.peer_cluster import PeerCluster
@@ -73,6 +74,11 @@ class PipelineSurroundings:
         pipeline = workload.pipeline
         environment = {name: value for each in (pipeline.environment, *given) for name, value in each.items()}
         return replace(workload, pipeline=replace(pipeline, environment=environment))
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The pipeline, if the workload has one."""
+        return None if self.workload is None else self.workload.pipeline
 
     @property
     def server(self) -> DatabaseServer | None:

@@ -17,7 +17,8 @@ import pytest
 
 from chaos.schedule import Schedule, duration_s
 from fixtures.clusters.spec import ClusterSpec
-from fixtures.workloads import PipelineWorkload, WorkloadPlan
+from fixtures.workloads import WorkloadPlan
+from fixtures.workloads.pipeline import APART, SITES
 from verification.coverage.coverage import MEASURES
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import UnknownFloorError
@@ -39,7 +40,9 @@ share_groups = pytest.mark.share_groups
 #: A cluster without its release: the run says which one.
 ClusterMaker = Callable[..., ClusterSpec]
 THREE_BROKERS: ClusterMaker = partial(ClusterSpec, brokers=3)
-PIPELINE_CLUSTER: ClusterMaker = partial(ClusterSpec, brokers=3, sites=PipelineWorkload.sites)
+PIPELINE_CLUSTER: ClusterMaker = partial(ClusterSpec, brokers=3, sites=SITES)
+#: One with a site for the first instance alone.
+APART_CLUSTER: ClusterMaker = partial(ClusterSpec, brokers=3, sites=(*SITES, APART))
 
 #: The coverage that a pass needs: enough operations before, during and after the fault, and enough records in all.
 FLOORS: tuple[Floor, ...] = (
@@ -69,7 +72,7 @@ PIPELINE_FLOORS = (
     Floor(name="copied_after", need=200),
     # When one part of a pipeline stops for good, the others still meet the floors above.
     Floor(name="caught_up", need=1),
-    # Every kill and every pause met a transaction; one that met none tested nothing.
+    # Every kill, pause and cut of an instance met a transaction; one that met none tested nothing.
     Floor(name="met_work", need=1),
     Floor(name="interrupted_copies", need=1),
     Floor(name="drained", need=1),

@@ -169,16 +169,16 @@ class ScenarioRun(DescribedRun):
             lost=lost,
         )
 
-    def drain_pipeline(self, *, feeder_within_s: float, timeout_s: float) -> None:
+    def drain_pipeline(self, *, feeder_within_s: float) -> None:
         """Let a pipeline work off what it has taken on; without that its copies are not judged (floor `drained`)."""
-        group = self.scenario.workload.group(self.named)
-        if group is None:
+        group, pipeline = self.scenario.workload.group(self.named), self.surroundings.pipeline
+        if group is None or pipeline is None:
             return
         drain = self.surroundings.drain(self.quiescence, group, self.topics())
         if not drain.needed:
             return
         self.workload.stop_feeding(feeder_within_s)
-        if problem := drain.complete(timeout_s=timeout_s):
+        if problem := drain.complete(timeout_s=pipeline.drained_within_s):
             self._undrained = True
             self.tell(problem)
             return

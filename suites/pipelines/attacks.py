@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from chaos.faults.brokers import CrashBroker, StopBroker
 from chaos.faults.frames import TamperFrames
-from chaos.faults.pipelines import KillInstance, PauseInstance
+from chaos.faults.pipelines import CutInstance, KillInstance, PauseInstance
 from chaos.faults.sites import CutSite
 from chaos.frames import Direction, Drop, FrameFilter, Hold
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from chaos.targets import CoordinatorOfOpenTransaction, GroupCoordinator, LeaderOf
-from fixtures.workloads.pipeline import PIPELINE
+from fixtures.workloads.pipeline import APART, PIPELINE
 from fixtures.workloads.plans import INPUTS
 from runner.scenarios.scenario import BROKEN_FLOORS, STRUCK
 from verification.vocabulary.experiment import Floor
@@ -57,6 +57,8 @@ KILLED_UNTIL_OTHERS = (
     ),
 )
 PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
+#: It goes on alone, and comes back when others have its work.
+ONE_CUT_OFF = (Step(fault=CutInstance(APART, OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
 #: Longer than the transaction timeout: the open transactions are aborted meanwhile.
 CUT_OFF = (Step(fault=CutSite(PIPELINE), after_s=2, hold_s=13),)
 #: The transactions are decided, and no instance gets the answer meanwhile. Clients ask again once their connections are

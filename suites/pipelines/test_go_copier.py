@@ -5,18 +5,21 @@ The copier is `fixtures/pipelines/go_copier/main.go`, and its manifest is an exa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chaos.faults.pipelines import KillInstance
 from chaos.schedule import Step
 from fixtures.pipelines.manifest import GO_COPIER, load
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    APART_CLUSTER,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
     RunScenario,
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_FAIL, NETWORK_FAILS, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_FAIL, NETWORK_FAILS, ONE_CUT_OFF, OUTPUT, PARTITIONS, PAUSED
 
 COPIER = PipelineWorkload(
     partitions=PARTITIONS,
@@ -36,6 +39,13 @@ def test_go_copier_killed(run: RunScenario) -> None:
 def test_go_copier_paused(run: RunScenario) -> None:
     """A copier with franz-go that comes back after others took its partitions commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_go_copier_cut_off_alone(run: RunScenario) -> None:
+    """A copier with franz-go that is cut off alone commits nothing that the others copied meanwhile."""
+    run(cluster=APART_CLUSTER, workload=replace(COPIER, apart=True), schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)
 
 
 @nightly

@@ -16,6 +16,7 @@ from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    APART_CLUSTER,
     BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
@@ -30,6 +31,7 @@ from suites.pipelines.attacks import (
     IN_TURN,
     KILLS,
     NETWORK_FAILS,
+    ONE_CUT_OFF,
     PARTITIONS,
     PAUSED,
     WORKED,
@@ -130,6 +132,13 @@ def test_connect_while_the_network_fails(run: RunScenario) -> None:
 def test_connect_paused(run: RunScenario) -> None:
     """A Connect worker that comes back after others took its tasks commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_connect_worker_cut_off(run: RunScenario) -> None:
+    """A Connect worker that is cut off alone commits nothing that the others copied meanwhile."""
+    run(cluster=APART_CLUSTER, workload=replace(EXACTLY_ONCE, apart=True), schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)
 
 
 @convict("duplicate")

@@ -15,6 +15,7 @@ its next commit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chaos.faults.pipelines import KillInstance
@@ -22,6 +23,7 @@ from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    APART_CLUSTER,
     BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
@@ -36,6 +38,7 @@ from suites.pipelines.attacks import (
     KILLED_UNTIL_OTHERS,
     KILLS,
     NETWORK_FAILS,
+    ONE_CUT_OFF,
     OUTPUT,
     PARTITIONS,
     PAUSED,
@@ -145,6 +148,13 @@ def test_streams_while_the_network_fails(run: RunScenario) -> None:
 def test_streams_paused(run: RunScenario) -> None:
     """An instance of Kafka Streams that comes back after others took its tasks commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_streams_instance_cut_off(run: RunScenario) -> None:
+    """An instance of Kafka Streams that is cut off alone commits nothing that the others copied meanwhile."""
+    run(cluster=APART_CLUSTER, workload=replace(EXACTLY_ONCE, apart=True), schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)
 
 
 @convict("duplicate")

@@ -5,6 +5,7 @@ The copier is `fixtures/pipelines/python_copier/copier.py`. It uses confluent-ka
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chaos.faults.pipelines import KillInstance
@@ -12,6 +13,7 @@ from chaos.schedule import Step
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    APART_CLUSTER,
     BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
@@ -21,7 +23,16 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import ANSWERS_LATE, ANSWERS_LOST, BROKERS_FAIL, CUT_OFF, OUTPUT, PARTITIONS, PAUSED
+from suites.pipelines.attacks import (
+    ANSWERS_LATE,
+    ANSWERS_LOST,
+    BROKERS_FAIL,
+    CUT_OFF,
+    ONE_CUT_OFF,
+    OUTPUT,
+    PARTITIONS,
+    PAUSED,
+)
 
 #: Three kills: one may strike an instance that has nothing in hand.
 KILLS = tuple(Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1) for _ in range(3))
@@ -55,6 +66,14 @@ def test_copier_paused(run: RunScenario) -> None:
 
 
 @nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_copier_cut_off_alone(run: RunScenario) -> None:
+    """A copier that is cut off alone commits nothing that the others copied meanwhile."""
+    workload = replace(copier("transaction"), apart=True)
+    run(cluster=APART_CLUSTER, workload=workload, schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)
+
+
+@nightly
 @requirement("GRP-04", "GRP-19")
 def test_copier_cut_off(run: RunScenario) -> None:
     """Copiers that are cut off for longer than their transaction timeout copy each input exactly once."""
@@ -72,6 +91,13 @@ def test_copier_without_answers_to_commits(run: RunScenario) -> None:
 def test_offsets_after_the_outputs(run: RunScenario) -> None:
     """A copier that commits its offsets after its outputs copies inputs again when it is killed in between."""
     run(cluster=PIPELINE_CLUSTER, workload=copier("after"), schedule=KILLS, floors=STRUCK)
+
+
+@nightly
+@convict("duplicate")
+def test_offsets_after_the_outputs_cut_off_alone(run: RunScenario) -> None:
+    """A copier without transactions that is cut off alone copies inputs again that the others copied meanwhile."""
+    run(cluster=APART_CLUSTER, workload=replace(copier("after"), apart=True), schedule=ONE_CUT_OFF, floors=STRUCK)
 
 
 @convict("offset-without-output")

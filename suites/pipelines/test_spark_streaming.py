@@ -44,5 +44,7 @@ def test_spark_sink(run: RunScenario) -> None:
 @convict("duplicate")
 def test_spark_executor(run: RunScenario) -> None:
     """A Spark job writes inputs again when its executor is killed in a task, which another executor runs again."""
-    own = replace(SINK, name=f"{SINK.name}-executor", environment={"ONCEPROOF_EXECUTOR": "own"})
+    environment = {"ONCEPROOF_EXECUTOR": "own"}
+    # A cluster with an executor has three JVMs. At a load of 43 they had no output in 120 s.
+    own = replace(SINK, name=f"{SINK.name}-executor", environment=environment, ready_within_s=240)
     run(cluster=PIPELINE_CLUSTER, workload=writing(own), schedule=EXECUTOR_KILLS, floors=WORKED)

@@ -10,12 +10,14 @@ killed in between gets the records again, so that its rows need a key.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.pipelines.spring.command import SPRING
 from fixtures.workloads import PipelineWorkload
 from runner.scenarios.scenario import (
+    APART_CLUSTER,
     BROKEN_FLOORS,
     PIPELINE_CLUSTER,
     PIPELINE_FLOORS,
@@ -25,7 +27,7 @@ from runner.scenarios.scenario import (
     nightly,
     requirement,
 )
-from suites.pipelines.attacks import BROKERS_FAIL, KILLS, NETWORK_FAILS, PARTITIONS, PAUSED
+from suites.pipelines.attacks import BROKERS_FAIL, KILLS, NETWORK_FAILS, ONE_CUT_OFF, PARTITIONS, PAUSED
 from verification.vocabulary.experiment import Floor
 
 #: The last version with spring-kafka 4439: a batch that was rolled back is not sought again, so it is lost; and the next.
@@ -87,6 +89,14 @@ def test_spring_paused(run: RunScenario) -> None:
     """A Spring batch listener that comes back after others took its partitions commits nothing that they copied."""
     workload = order_listener("batch", PAUSE_MS="50")
     run(cluster=PIPELINE_CLUSTER, workload=workload, schedule=PAUSED, floors=PIPELINE_FLOORS)
+
+
+@nightly
+@requirement("GRP-04", "GRP-19", "FENCE-02")
+def test_spring_instance_cut_off(run: RunScenario) -> None:
+    """A Spring batch listener that is cut off alone commits nothing that the others copied meanwhile."""
+    workload = replace(order_listener("batch", PAUSE_MS="50"), apart=True)
+    run(cluster=APART_CLUSTER, workload=workload, schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)
 
 
 @nightly

@@ -23,7 +23,7 @@ from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
 from chaos.faults.pipelines import LOOK_EVERY_S as PIPELINE_LOOK_EVERY_S
-from chaos.faults.pipelines import OWN_AFTER_S, KillInstance, KillPart, PauseInstance
+from chaos.faults.pipelines import OWN_AFTER_S, CutInstance, KillInstance, KillPart, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
@@ -72,6 +72,7 @@ EFFECTIVE: list[Fault] = [
     KillInstance("billing-events", 1),
     KillPart("worker"),
     PauseInstance("billing-events", 1),
+    CutInstance(APP, "billing-events", 1),
     CrashDatabase(),
     CrashPeer(),
     IsolateThenCrashLeader("billing-events", 0),
@@ -386,6 +387,23 @@ def test_a_kill_shows_when_others_have_done_the_work(monkeypatch: pytest.MonkeyP
     (record,) = Book().nemesis(arena()).run((step,))
     assert (record.met, next(looks, None)) == (4, None)
     assert record.confirmed_ns is not None
+
+
+def test_the_instance_at_a_site_is_cut_off_in_its_transaction_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not stopped once its site is cut; the cut counts when others wrote more than the abort of that transaction."""
+    monkeypatch.setattr("chaos.faults.pipelines.time.sleep", lambda _: None)
+    looks = iter([(5, 9), (5, 9), (5, 9), (10, 10), (11, 11)])
+    monkeypatch.setattr(FakeCluster, "positions", showing(looks))
+    on = arena()
+    assert isinstance(on.clients, FakeClients)
+    on.clients.living.insert(0, replace(on.clients.living[-1], process=4, site=ZOMBIE))
+    injection = CutInstance(APP, "billing-events", 1).inject(on)
+    assert (injection.processes, injection.met) == ((3,), 4)
+    assert not on.clients.stopped
+    assert injection.confirm() is None
+    assert "others have written" in str(injection.confirm())
+    injection.heal()
+    assert on.cluster.links.is_healed()  # type: ignore[attr-defined]
 
 
 def test_records_that_a_killed_instance_left_open_are_not_met_again(monkeypatch: pytest.MonkeyPatch) -> None:

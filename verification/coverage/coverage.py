@@ -259,7 +259,8 @@ MEASURES: dict[str, Measure] = {
     "drained": Measure(count=pipeline_measures.drained, text="pipelines that left no work in topics of their own"),
     "kept_counts": Measure(count=pipeline_measures.kept_counts, text="keys read from the pipeline's state at the end"),
     "met_work": Measure(
-        count=pipeline_measures.met_work, text="records of an open transaction when an instance was killed or paused"
+        count=pipeline_measures.met_work,
+        text="records of an open transaction when an instance was killed, paused or cut off",
     ),
     "interrupted_copies": Measure(
         count=pipeline_measures.interrupted_copies, text="aborts of the pipeline's transactions, by partition"

@@ -76,7 +76,7 @@ def interrupted_copies(evidence: RunEvidence) -> int:
 
 
 def met_work(evidence: RunEvidence) -> dict[str, int]:
-    """Records of an open transaction that each kill or pause of an instance met, where that can be known.
+    """Records of an open transaction that each kill, pause or cut of an instance met, where that can be known.
 
     It cannot where outputs are not looked at, or records wait that an instance left open which was killed before.
     """

@@ -125,7 +125,8 @@ def test_a_pipeline_that_never_becomes_ready_is_named_with_its_last_words(
     answered = SimpleNamespace(ok=7)
     scenario_run.workload = SimpleNamespace(problems=(), progress=lambda: answered, pipeline_log=lambda: log)  # type: ignore[assignment]
     monkeypatch.setattr(MockScenarioRun, "copied", lambda _: 0)
-    monkeypatch.setattr(phases, "PIPELINE_STEADY_WITHIN_S", 0.3)
+    workload: Any = SimpleNamespace(pipeline=SimpleNamespace(ready_within_s=0.3))
+    scenario_run.surroundings = PipelineSurroundings(workload=workload)
     with pytest.raises(EnvironmentProblemError, match=rf"10 offsets of outputs from the pipeline.* 0 offsets; {said}"):
         phases.await_steady(scenario_run)
     scenario_run.close()
@@ -206,12 +207,14 @@ def drained(
     scenario_run.topics = lambda: (outputs, replace(outputs, name="in", role=TopicRole.INPUT))
     scenario_run.workload = SimpleNamespace(stop_feeding=lambda _: done.append("fed"))
     scenario_run.tell = done.append
+    pipeline = SimpleNamespace(pending="select", deliveries="select", drained_within_s=timeout_s)
+    database = None
     if pending is not None:
-        pipeline = SimpleNamespace(pending="select", deliveries="select")
-        database: Any = SimpleNamespace(pipeline=pipeline, pending=lambda: pending.pop(0), deliveries=lambda: 12)
-        scenario_run.surroundings = PipelineSurroundings(database=database)
+        database = SimpleNamespace(pipeline=pipeline, pending=lambda: pending.pop(0), deliveries=lambda: 12)
+    workload: Any = SimpleNamespace(pipeline=pipeline, position="group")
+    scenario_run.surroundings = PipelineSurroundings(workload=workload, database=database)  # type: ignore[arg-type]
     scenario_run._recorder = SimpleNamespace(record=lambda each: done.append(f"{each.topic} {each.high_watermark}"))
-    scenario_run.drain_pipeline(feeder_within_s=1.0, timeout_s=timeout_s)
+    scenario_run.drain_pipeline(feeder_within_s=1.0)
     return not scenario_run._undrained, done
 
 
