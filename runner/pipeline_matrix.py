@@ -119,8 +119,11 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
     """The page: a row for each pipeline under an attack, with a column for each run."""
     runs = {_run_of(line): line for line in lines}
     made = [run for run in MATRIX if run in runs]
-    newest = {row["scenario"]: row for line in lines for row in line["rows"]}
-    in_order = sorted(newest.values(), key=lambda row: (row["pipeline"], row["scenario"]))
+    # A scenario may have got more faults since a run was made: its row is the run with the most.
+    rows = sorted((row for line in lines for row in line["rows"]), key=lambda row: len(row["faults"]))
+    in_order = sorted(
+        {row["scenario"]: row for row in rows}.values(), key=lambda row: (row["pipeline"], row["scenario"])
+    )
     heads = [f"{run.release}, seed {run.seed}" for run in made]
     return "\n".join(
         [
@@ -130,8 +133,8 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "A right way must be PASS. A known mistake must be detected; its cell counts the violations that were found.",
             "Then come the committed inputs and outputs: records of topics, rows of a database or calls. An input behind",
             "the last offset that a pipeline committed needs no output. The seconds in a cell are the longest time around a",
-            "fault in which some partition of an output got nothing committed. A pipeline *takes* the median of its runs,",
-            "while others run in further lanes.",
+            "fault in which some partition of an output got nothing committed. A cell says *without* a fault that its scenario",
+            "got after that run. A pipeline *takes* the median of its runs, while others run in further lanes.",
             "",
             f"{len(made)} of {len(MATRIX)} runs were made. Mistakes are tried with the first seed of a release.",
             "",
@@ -140,7 +143,7 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
                 (
                     [
                         *(row["pipeline"], row["claim"], _faults(row), _takes(lines, row["scenario"])),
-                        *(_cell(runs[run], row["scenario"]) for run in made),
+                        *(_cell(runs[run], row) for run in made),
                     ]
                     for row in in_order
                 ),
@@ -148,7 +151,7 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
             "",
             *markdown_table(
                 ["run", "ended", "scenarios", "minutes", "commit"],
-                ([head, _ended(runs[run]), *_cost(runs[run])] for head, run in zip(heads, made, strict=True)),
+                ([head, _ended(runs[run], in_order), *_cost(runs[run])] for head, run in zip(heads, made, strict=True)),
             ),
             "",
             "## Promises",
@@ -171,8 +174,8 @@ def _takes(lines: Sequence[dict[str, Any]], scenario: str) -> str:
     return f"{median(seconds):.0f} s"
 
 
-def _cell(line: dict[str, Any], scenario: str) -> str:
-    row = next((each for each in line["rows"] if each["scenario"] == scenario), None)
+def _cell(line: dict[str, Any], head: dict[str, Any]) -> str:
+    row = next((each for each in line["rows"] if each["scenario"] == head["scenario"]), None)
     if row is None:
         return "not run"
     found = ", ".join(f"{count} {anomaly}" for anomaly, count in row["found"].items())
@@ -181,12 +184,18 @@ def _cell(line: dict[str, Any], scenario: str) -> str:
         word = f"{word}; {allowance(allowed.items())}"
     copied = "" if row["inputs"] is None else f"; {row['inputs']} in, {row['outputs']} out"
     stood = "" if row["gap_s"] is None else f"; {row['gap_s']:.1f} s"
-    return (f"{word}: {found}" if found else word) + copied + stood
+    lacks = Counter(head["faults"]) - Counter(row["faults"])
+    without = "".join(f"; without {count} {name}" for name, count in lacks.items())
+    return (f"{word}: {found}" if found else word) + copied + stood + without
 
 
-def _ended(line: dict[str, Any]) -> str:
+def _ended(line: dict[str, Any], in_order: Sequence[dict[str, Any]]) -> str:
     # The decision of a run that is narrowed to a seed is never GO.
-    return f"**not as expected**: {'; '.join(found)}" if (found := objections(line)) else "as expected"
+    ended = f"**not as expected**: {'; '.join(found)}" if (found := objections(line)) else "as expected"
+    tried = {row["scenario"] for row in line["rows"]}
+    wanted = [row for row in in_order if row["convicted"] is None or line["seed"] == FIRST_SEED]
+    lacks = sum(row["scenario"] not in tried for row in wanted)
+    return f"{ended}; {lacks} not run" if lacks else ended
 
 
 def _cost(line: dict[str, Any]) -> list[str]:

@@ -91,6 +91,17 @@ def test_the_page_has_a_column_for_each_run_and_counts_what_was_found() -> None:
     assert f"2 of {len(MATRIX)} runs were made." in page
 
 
+def test_a_run_before_a_fault_was_added_says_so() -> None:
+    """The faults of a row are those of the run that had the most; a right way that a run did not have is counted."""
+    fewer = {**GOOD, "faults": ["KillInstance"]}
+    page = render([line(GOOD, row("other"), BAD), line(fewer, run=MATRIX[1])])
+    assert (
+        "| 2 KillInstance, 1 CrashBroker | 40 s | PASS; 900 in, 912 out; 4.2 s | PASS; 900 in, 912 out; 4.2 s; " in page
+    )
+    assert "4.2 s; without 1 KillInstance; without 1 CrashBroker |" in page
+    assert "| 4.3.1, seed 2 | as expected; 1 not run |" in page
+
+
 def test_a_pass_of_at_least_once_counts_its_duplicates() -> None:
     """So that it does not read like one of exactly-once."""
     assert "| PASS; 12 duplicates, which at-least-once allows; 900 in, 912 out; 4.2 s |" in render(
