@@ -8,13 +8,12 @@ All heal by bringing the same broker back on its data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chaos.arena import Arena
 from chaos.cluster import BrokerId, Cluster
-from chaos.errors import UnresolvedTargetError
 from chaos.faults.fault import Injection, names
-from chaos.targets import AllBrokers, Target
+from chaos.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +33,6 @@ class CrashBroker:
     def inject(self, arena: Arena) -> Injection:
         """Kill all of them at once, then return."""
         return _strike(arena, self.target, lambda brokers: arena.cluster.crash(*brokers), _start_again)
-
-
-@dataclass(frozen=True, slots=True)
-class CrashPeer:
-    """SIGKILL every broker of the second cluster of a pipeline; heal by starting them again."""
-
-    def describe(self) -> str:
-        """The fault and its target in words."""
-        return "crash (SIGKILL) of the second cluster of the pipeline"
-
-    def futility(self) -> str | None:
-        """A crash always shows."""
-        return None
-
-    def inject(self, arena: Arena) -> Injection:
-        """Kill all of them at once. Raises UnresolvedTargetError without a second cluster."""
-        if arena.peer is None:
-            raise UnresolvedTargetError("the pipeline of this run has no second cluster")
-        return CrashBroker(AllBrokers()).inject(replace(arena, cluster=arena.peer))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ from chaos.arena import Arena
 from chaos.clients import ClientProcess
 from chaos.cluster import Cluster, Position, Site
 from chaos.errors import InjectionError, UnresolvedTargetError
+from chaos.faults.brokers import CrashBroker
 from chaos.faults.clients import killed, oldest
 from chaos.faults.fault import Injection
 from chaos.faults.sites import CutSite
+from chaos.targets import AllBrokers
 from wire.values import TopicPartition
 
 ROLE = "pipeline"
@@ -190,6 +192,35 @@ class PauseInstance:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CrashPeer:
+    """SIGKILL every broker of the second cluster of a pipeline in an open transaction; heal by starting them again.
+
+    The records of open transactions are those of the last look before the crash.
+    """
+
+    def describe(self) -> str:
+        """The fault and its target in words."""
+        return "crash (SIGKILL) of the second cluster of the pipeline, in a transaction there if it has some"
+
+    def futility(self) -> str | None:
+        """A crash always shows."""
+        return None
+
+    def inject(self, arena: Arena) -> Injection:
+        """Kill all of them at once. Raises UnresolvedTargetError without a second cluster, and InjectionError."""
+        peer, deadline = arena.peer, time.monotonic() + WORK_WITHIN_S
+        if peer is None:
+            raise UnresolvedTargetError("the pipeline of this run has no second cluster")
+        # It may come back from the crash before.
+        while not all(map(peer.answers, peer.brokers)):
+            if time.monotonic() > deadline:
+                raise InjectionError(f"the second cluster did not answer within {WORK_WITHIN_S:.0f} s")
+            time.sleep(LOOK_EVERY_S)
+        waiting = _await_open(peer, tuple(at for at in peer.view().partitions if not at.topic.startswith("__")))
+        return replace(CrashBroker(AllBrokers()).inject(replace(arena, cluster=peer)), met=waiting)
+
+
 def _others_wrote(arena: Arena, places: tuple[TopicPartition, ...], ends: Mapping[TopicPartition, Position]) -> bool:
     """Whether more was decided in each partition since these ends than the abort of the transaction that was open there."""
     now = arena.cluster.positions(places)
@@ -258,12 +289,14 @@ def _await_next_transaction(cluster: Cluster, places: tuple[TopicPartition, ...]
             raise InjectionError(f"no transaction of the pipeline ended and another began within {WORK_WITHIN_S:.0f} s")
 
 
-def _await_open(cluster: Cluster, places: tuple[TopicPartition, ...]) -> bool:
-    """Whether records waited for the end of a transaction before the time was over; of no partition none ever do."""
+def _await_open(cluster: Cluster, places: tuple[TopicPartition, ...]) -> int:
+    """The records that wait for the end of a transaction; 0 if none did before the time was over, and for no partition."""
     deadline = time.monotonic() + (OPEN_WITHIN_S if places else 0)
     while True:
-        if any(each.high_watermark > each.last_stable_offset >= 0 for each in cluster.positions(places).values()):
-            return True
+        ends = [each for each in cluster.positions(places).values() if each.last_stable_offset >= 0]
+        # The last stable offset is asked for later, and may be above the high watermark of before.
+        if waiting := sum(max(each.high_watermark - each.last_stable_offset, 0) for each in ends):
+            return waiting
         if time.monotonic() > deadline:
-            return False
+            return 0
         time.sleep(LOOK_EVERY_S)

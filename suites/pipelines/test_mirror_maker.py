@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.faults.brokers import CrashPeer
+from chaos.faults.pipelines import CrashPeer
 from chaos.schedule import Step
 from fixtures.pipelines.connect.command import CONNECT
 from fixtures.pipelines.manifest import Pipeline

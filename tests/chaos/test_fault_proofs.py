@@ -11,12 +11,13 @@ from chaos.clients import ClientProcess, Succession, SyncPoint
 from chaos.cluster import BrokerId, Link, Position, Site
 from chaos.errors import FutileFaultError, InjectionError
 from chaos.faults import sites
-from chaos.faults.brokers import CrashBroker, CrashPeer
+from chaos.faults.brokers import CrashBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly
 from chaos.faults.databases import CrashDatabase
 from chaos.faults.fault import Fault
 from chaos.faults.network import IsolateBrokers
+from chaos.faults.pipelines import CrashPeer
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.nemesis import Nemesis
@@ -58,12 +59,15 @@ def test_a_database_that_crashed_is_started_again() -> None:
     )
 
 
-def test_a_second_cluster_that_crashed_is_started_again() -> None:
-    """The first one goes on."""
+def test_a_second_cluster_that_crashed_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one goes on. The record has the records of transactions that were open there."""
+    open_there = Position(leader=1, high_watermark=9, last_stable_offset=5)
+    monkeypatch.setattr(FakeCluster, "positions", lambda _, places: dict.fromkeys(places, open_there))
     on = arena()
     record, peer = applied(CrashPeer(), on), on.peer
     assert peer is not None
     assert record.proof == f"no broker process is left of {len(peer.brokers)}"
+    assert record.met == 4 * len(peer.view().partitions) > 0
     assert record.healed_ns is not None
     assert all(map(peer.is_running, peer.brokers))
     assert (

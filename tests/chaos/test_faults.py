@@ -14,7 +14,7 @@ from chaos.clients import ClientProcess, SyncPoint
 from chaos.cluster import BrokerId, Position, Site
 from chaos.errors import FutileFaultError, InjectionError
 from chaos.faults import zombies
-from chaos.faults.brokers import CrashBroker, CrashPeer, PauseBroker, StopBroker
+from chaos.faults.brokers import CrashBroker, PauseBroker, StopBroker
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
 from chaos.faults.databases import CrashDatabase
@@ -23,7 +23,7 @@ from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
 from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
 from chaos.faults.pipelines import LOOK_EVERY_S as PIPELINE_LOOK_EVERY_S
-from chaos.faults.pipelines import OWN_AFTER_S, CutInstance, KillInstance, KillPart, PauseInstance
+from chaos.faults.pipelines import OWN_AFTER_S, CrashPeer, CutInstance, KillInstance, KillPart, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
