@@ -25,7 +25,8 @@ from chaos.link_targets import FromSite
 from chaos.schedule import Step
 from fixtures.clusters.errors import ObservationError
 from fixtures.clusters.given.broker_commands import BrokerCommands
-from fixtures.clusters.given.cluster import GivenCluster, finalized
+from fixtures.clusters.given.cluster import GivenCluster
+from fixtures.clusters.given.observed_cluster import finalized
 from fixtures.errors import EnvironmentProblemError
 from fixtures.waiting import await_until
 from fixtures.workloads import PipelineWorkload
