@@ -198,10 +198,9 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
 
 def at_points_of_client(scenario: Scenario) -> Scenario:
     """The scenario with copiers killed before their offsets, where a library sends these and commits in one call."""
-    can_hold = client_kind(scenario.client).abilities.can_hold
-    if can_hold(COPIER, SyncPoint.BEFORE_COMMIT) or not can_hold(COPIER, SyncPoint.BEFORE_OFFSETS):
-        return scenario
     usual, earlier = (KillClient(COPIER, at) for at in (SyncPoint.BEFORE_COMMIT, SyncPoint.BEFORE_OFFSETS))
+    if client_kind(scenario.client).abilities.first_held(COPIER, (usual.at, earlier.at)) != earlier.at:
+        return scenario
     schedule = tuple(replace(each, fault=earlier) if each.fault == usual else each for each in scenario.schedule)
     return replace(scenario, schedule=schedule)
 
