@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +19,7 @@ from chaos.frames import (
     Hold,
     MatchedFrame,
     Respond,
+    Rule,
 )
 from chaos.routes import Endpoint
 from runner.protocol.toolkit.tampering import Tampered
@@ -32,10 +32,8 @@ from tests.support.servers.frame_broker import (
     heartbeat,
     produce,
     request,
-    sound,
 )
 from tests.support.servers.wire_peer import PATIENT_S
-from tests.support.wire_definitions import definitions
 from wire.codes import code_name
 from wire.deadline import Deadline
 from wire.errors import CorrelationError, DeadlineError, DisconnectedError
@@ -48,30 +46,17 @@ ENDS = FrameFilter(api="EndTxn")
 
 
 @pytest.fixture
-def links() -> Iterator[FrameLinks]:
-    with FrameLinks(definitions()) as links:
-        yield links
-        assert sound(links)
-
-
-@pytest.fixture
-def broker() -> Iterator[FrameBroker]:
-    with frame_broker() as broker:
-        yield broker
-
-
-@pytest.fixture
 def at(links: FrameLinks, broker: FrameBroker) -> Endpoint:
     return links.open("app→1", broker.at)
 
 
-def all_are(disposition: Disposition, count: int = 1) -> dict[str, object]:
-    """Arguments of `until`: so many frames were met, and all have ended so."""
+def await_all(rule: Rule, disposition: Disposition, count: int = 1) -> tuple[MatchedFrame, ...]:
+    """Wait until so many frames were met, and all have ended so."""
 
-    def holds(met: tuple[MatchedFrame, ...]) -> bool:
+    def ended(met: tuple[MatchedFrame, ...]) -> bool:
         return len(met) == count and all(each.disposition is disposition for each in met)
 
-    return {"what": f"{count} frames {disposition}", "holds": holds, "timeout_s": PATIENT_S}
+    return rule.until(f"{count} frames {disposition}", ended, timeout_s=PATIENT_S)
 
 
 def test_a_held_request_keeps_what_follows_it_and_nothing_else(
@@ -83,7 +68,7 @@ def test_a_held_request_keeps_what_follows_it_and_nothing_else(
     with client(at) as one, client(at) as two:
         pending = [one.send(each) for each in (first, held, behind)]
         one.receive(pending[0])
-        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        await_all(rule, Disposition.KEPT)
         two.receive(two.send(elsewhere))
         assert broker.frames == [first.frame, elsewhere.frame]
         rule.release()
@@ -106,7 +91,7 @@ def test_a_held_request_outlives_its_client(links: FrameLinks, broker: FrameBrok
     first, retry = end_txn(), end_txn()
     with client(at) as one:
         one.send(first)
-        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        await_all(rule, Disposition.KEPT)
     with client(at) as two:
         two.receive(two.send(retry))
         assert broker.frames == [retry.frame]
@@ -123,7 +108,7 @@ def test_what_follows_an_answer_is_held_again_and_not_waited_for(
     tampered = Tampered(rule=links.add(ENDS, Hold()), relay=links)
     with client(at) as one:
         first, _ = one.send(end_txn()), one.send(end_txn())
-        tampered.rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        await_all(tampered.rule, Disposition.KEPT)
         assert tampered.released() == [[code_name(0)]]
         one.receive(first)
         tampered.rule.until("the next one", lambda met: len(met) == 2, timeout_s=PATIENT_S)
@@ -137,7 +122,7 @@ def test_a_held_response_was_carried_out(links: FrameLinks, broker: FrameBroker,
     with client(at) as one:
         held, behind = one.send(end_txn()), one.send(heartbeat())
         broker.await_frames(2)
-        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        await_all(rule, Disposition.KEPT)
         with pytest.raises(DeadlineError):
             one.receive(behind, Deadline.after(SILENCE_S))
         rule.release()
@@ -152,9 +137,9 @@ def test_what_is_held_can_be_dropped(links: FrameLinks, broker: FrameBroker, at:
     with client(at) as one:
         one.send(end_txn())
         one.send(heartbeat())
-        rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        await_all(rule, Disposition.KEPT)
         rule.drop_held()
-        rule.until(**all_are(Disposition.DROPPED))  # type: ignore[arg-type]
+        await_all(rule, Disposition.DROPPED)
     broker.await_ends(1)
     assert broker.frames == []
 
@@ -169,7 +154,7 @@ def test_delayed_frames_arrive_late_each_counted_from_its_own_reading(
         one._socket.sendall(end_txn().frame + end_txn().frame)
         broker.await_frames(2)
         assert time.monotonic() - began >= 1.0
-        first, second = rule.until(**all_are(Disposition.DELIVERED, 2))  # type: ignore[arg-type]
+        first, second = await_all(rule, Disposition.DELIVERED, 2)
     assert first.ended_ns is not None
     assert second.ended_ns is not None
     assert second.ended_ns - first.ended_ns < 0.9e9
@@ -182,7 +167,7 @@ def test_removing_a_rule_lets_go_what_it_holds(links: FrameLinks, broker: FrameB
     clients = [client(at) for _ in requests]
     for number, (each, asked) in enumerate(zip(clients, requests, strict=True), 1):
         each.send(asked)
-        rule.until(**all_are(Disposition.KEPT, number))  # type: ignore[arg-type]
+        await_all(rule, Disposition.KEPT, number)
     links.remove(rule)
     links.remove(rule)
     assert {each.disposition for each in rule.met} == {Disposition.DELIVERED}
@@ -273,7 +258,7 @@ def test_a_met_frame_can_be_sent_again_elsewhere(links: FrameLinks, broker: Fram
     with frame_broker() as other, client(at) as one:
         links.open("app→2", other.at)
         one.send(asked := end_txn())
-        (met,) = rule.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        (met,) = await_all(rule, Disposition.KEPT)
         assert links.resend(met).answer is not None
         assert links.resend(met, link="app→2").answer is not None
         assert broker.frames == other.frames == [asked.frame]
@@ -327,7 +312,7 @@ def test_our_answer_waits_for_its_turn(links: FrameLinks, broker: FrameBroker, a
     with client(at) as one:
         pending = [one.send(each) for each in (heartbeat(), end_txn(), heartbeat())]
         broker.await_frames(2)
-        held.until(**all_are(Disposition.KEPT))  # type: ignore[arg-type]
+        await_all(held, Disposition.KEPT)
         with pytest.raises(DeadlineError):
             one.receive(pending[1], Deadline.after(SILENCE_S))
         held.release()
@@ -341,7 +326,7 @@ def test_an_answered_response_hides_what_the_broker_said(links: FrameLinks, brok
     with client(at) as one:
         assert one.receive(one.send(end_txn()))["ErrorCode"] == 51
     assert len(broker.frames) == 1
-    (met,) = rule.until(**all_are(Disposition.ANSWERED))  # type: ignore[arg-type]
+    (met,) = await_all(rule, Disposition.ANSWERED)
     assert met.answer is not None
     assert links.reader.error_codes("EndTxn", 4, met.answer) == (0,)
 

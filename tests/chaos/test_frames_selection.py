@@ -15,7 +15,6 @@ from tests.support.servers.frame_broker import (
     FrameBroker,
     client,
     end_txn,
-    frame_broker,
     heartbeat,
     produce,
     request,
@@ -77,12 +76,6 @@ def links() -> Iterator[FrameLinks]:
     with FrameLinks(definitions(), topic_ids={TOPIC_ID: "t"}, frame_bytes_max=1 << 16) as links:
         yield links
         assert sound(links)
-
-
-@pytest.fixture
-def broker() -> Iterator[FrameBroker]:
-    with frame_broker() as broker:
-        yield broker
 
 
 @pytest.fixture

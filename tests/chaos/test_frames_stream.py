@@ -36,13 +36,6 @@ def echo() -> Iterator[EchoServer]:
     server.close()
 
 
-@pytest.fixture
-def links() -> Iterator[FrameLinks]:
-    with FrameLinks(definitions()) as links:
-        yield links
-        assert sound(links)
-
-
 @contextmanager
 def dialled(at: Endpoint) -> Iterator[socket.socket]:
     with socket.create_connection((at.host, at.port), timeout=PATIENT_S) as connection:

@@ -7,17 +7,15 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import ResourceType
 
-from chaos.cluster import BrokerId
 from fixtures.clusters.given.connection import read_connection
 from fixtures.clusters.health import await_healthy
 from fixtures.clusters.local.cluster import LocalCluster, OtherRelease
@@ -35,18 +33,18 @@ from runner.given.options import GivenOptions
 from runner.given.preflight import ClusterRefusedError, preflight
 from runner.protocol.given_cases import NEEDS_THE_INSIDE
 from runner.upgrades.path import line_of
-from tests.support.cluster_client import PATIENCE_S, around, new_topic
+from tests.support.cluster_client import PATIENCE_S, new_topic
+from tests.support.clusters.broker_operator import Operator
 from tests.support.clusters.listing import everything
 from tests.support.clusters.owned import (
     PREFIX,
     RIGHTS,
     grant,
     kept_texts,
-    login,
+    properties,
     secret,
     security_of,
     withheld,
-    written,
 )
 from tests.support.real_cluster import RELEASE, launcher
 from tests.support.whole_commands import Command, Ended, starting
@@ -55,7 +53,6 @@ from wire.client import Client
 
 pytestmark = pytest.mark.cluster
 
-Run = Callable[..., Ended]
 #: Two scenarios of half a minute; a loaded machine takes several times that.
 RUN_WITHIN_S = 600.0
 #: Longer than a command takes, and than a session (3 s).
@@ -91,12 +88,6 @@ def granted(cluster: LocalCluster) -> LocalCluster:
     return cluster
 
 
-def properties(cluster: LocalCluster, file: Path, *, password: str = "", **changed: str) -> Path:
-    """A file as for `kafka-topics.sh --command-config`."""
-    given = login(cluster, password=password) | {name.replace("_", "."): value for name, value in changed.items()}
-    return written(file, given)
-
-
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
     """Starts commands; whatever they started ends with the test."""
@@ -104,10 +95,25 @@ def command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
         yield start
 
 
+def ended_with(running: Command, code: int = 0) -> Ended:
+    """The end of a command, after the check of its exit code."""
+    ended = running.end(within_s=RUN_WITHIN_S)
+    assert ended.code == code, ended.output
+    return ended
+
+
+def where(cluster: LocalCluster, file: Path) -> tuple[str, ...]:
+    return ("--bootstrap", security_of(cluster).bootstrap, "--client-properties", str(file))
+
+
+def results_of(run: Path) -> dict[str, Any]:
+    results: dict[str, Any] = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    return results
+
+
 def run_options(cluster: LocalCluster, file: Path, run: Path, *more: str) -> tuple[str, ...]:
-    assert cluster.security is not None
-    where = ("--bootstrap", cluster.security.bootstrap, "--client-properties", str(file), "--run-dir", str(run))
-    return ("pytest", "suites", *where, "--kafka", RELEASE, "--only", "scenarios", "--seed", "1", *more)
+    options = (*where(cluster, file), "--run-dir", str(run), "--kafka", RELEASE, "--only", "scenarios", "--seed", "1")
+    return ("pytest", "suites", *options, *more)
 
 
 def watch_options(cluster: LocalCluster, file: Path, run: Path) -> tuple[str, ...]:
@@ -128,10 +134,8 @@ def test_a_run_behind_tls_and_sasl_leaves_the_cluster_as_it_was(
     before, run = everything(granted), tmp_path / "run"
     file = properties(granted, tmp_path / "client.properties")
     narrowed = ("-k", "partitioned_zombie or controller_crash")
-    ended = command(*run_options(granted, file, run, *narrowed)).end(within_s=RUN_WITHIN_S)
-    assert ended.code == 0, ended.output
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    assert [each["verdict"] for each in results["scenarios"]] == ["PASS", "NOT_APPLICABLE"]
+    ended = ended_with(command(*run_options(granted, file, run, *narrowed)))
+    assert [each["verdict"] for each in results_of(run)["scenarios"]] == ["PASS", "NOT_APPLICABLE"]
     assert "--faults has no command to crash a broker: crash (SIGKILL) of the active controller" in ended.output
     assert everything(granted) == before
     assert not [each for each in kept_texts(run) if secret(granted) in each]
@@ -144,10 +148,8 @@ def test_the_look_says_which_protocol_cases_can_be_performed(
 ) -> None:
     """And why the others cannot; nothing is created. The brokers show the line of their release."""
     before, file = everything(granted), properties(granted, tmp_path / "client.properties")
-    assert granted.security is not None
-    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file))
-    ended = command("pytest", "suites/protocol", *where, "--dry-run", "--run-dir", str(tmp_path / "run")).end()
-    assert ended.code == 0, ended.output
+    options = (*where(granted, file), "--dry-run", "--run-dir", str(tmp_path / "run"))
+    ended = ended_with(command("pytest", "suites/protocol", *options))
     line = line_of(parse_release(RELEASE))
     shown = (
         rf"^release: {re.escape(line)}\.\d+, the newest supported of the line .* \(Kafka {re.escape(line)}: 1, 2, 3\)$"
@@ -163,14 +165,11 @@ def test_rights_on_the_prefix_are_enough_for_protocol_cases(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
     """Left out is a case whose answers would lack what this principal may not describe; no secret is kept."""
-    assert granted.security is not None
     file, run = properties(granted, tmp_path / "client.properties"), tmp_path / "run"
-    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file), "--run-dir", str(run))
+    options = (*where(granted, file), "--run-dir", str(run), "--kafka", RELEASE)
     cases = ("-k", "a_gap_is_refused or an_empty_transactional_id_is_malformed or adding_again_writes_nothing")
-    ended = command("pytest", "suites/protocol", *where, "--kafka", RELEASE, *cases).end(within_s=RUN_WITHIN_S)
-    assert ended.code == 0, ended.output
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    found = {each["id"]: (each["verdict"], each["reason"]) for each in results["cases"]}
+    ended = ended_with(command("pytest", "suites/protocol", *options, *cases))
+    found = {each["id"]: (each["verdict"], each["reason"]) for each in results_of(run)["cases"]}
     assert found.pop("idempotence-a-gap-is-refused")[0] == "PASS"
     assert len(found) == 3
     assert set(found.values()) == {("NOT_APPLICABLE", NEEDS_THE_INSIDE)}
@@ -183,7 +182,7 @@ def test_brokers_are_struck_by_commands_of_the_user(
     granted: LocalCluster, command: Callable[..., Command], tmp_path: Path
 ) -> None:
     """By commands that ask another process, which restarts brokers later; each takes hold, and each is healed."""
-    with Operator(granted) as operator:
+    with Operator(granted, restarted_after_s=RESTARTED_AFTER_S) as operator:
         faults = tmp_path / "faults.toml"
         ask = f"{sys.executable} -c 'from urllib.request import urlopen; urlopen(\"{operator.at}/%s/{{broker}}\")'"
         names = ("crash", "restart", "pause", "resume", "cut", "mend")
@@ -193,9 +192,8 @@ def test_brokers_are_struck_by_commands_of_the_user(
         struck = "leader_crash_while_sending or leader_paused_past or leader_cut_from_its or acknowledged_by_the_leader"
         options = ("--faults", str(faults), "-k", struck)
         file, run = properties(granted, tmp_path / "client.properties"), tmp_path / "run"
-        ended = command(*run_options(granted, file, run, *options)).end(within_s=RUN_WITHIN_S)
-    assert ended.code == 0, ended.output
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+        ended = ended_with(command(*run_options(granted, file, run, *options)))
+    results = results_of(run)
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS"] * 3
     assert [each["convicted"] for each in results["controls"]] == [True]
     done = [each.partition("/")[0] for each in operator.asked]
@@ -218,8 +216,8 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def test_a_rolling_upgrade_is_watched(older: LocalCluster, command: Callable[..., Command], tmp_path: Path) -> None:
     """The run is not told of it: brokers that left, leaders that moved and each broker's new release are in its history."""
     run = tmp_path / "run"
-    where = ("--bootstrap", older.witness_bootstrap, "--run-dir", str(run), "--kafka", RELEASE, "--seed", "1")
-    watching = command("pytest", "suites/watch", *where, "--for", "80s", "--window", "40s")
+    options = ("--bootstrap", older.witness_bootstrap, "--run-dir", str(run), "--kafka", RELEASE, "--seed", "1")
+    watching = command("pytest", "suites/watch", *options, "--for", "80s", "--window", "40s")
     watching.wait_for(lambda: "others may act on the cluster" in watching.output, "a window", within_s=RUN_WITHIN_S)
     (before,) = set(older.installed().values())
     for broker in older.brokers:
@@ -227,8 +225,7 @@ def test_a_rolling_upgrade_is_watched(older: LocalCluster, command: Callable[...
         older.install(broker, RELEASE)
         older.start(broker)
         await_healthy(older, PATIENCE_S, idle=False)
-    ended = watching.end(within_s=RUN_WITHIN_S)
-    assert ended.code == 0, ended.output
+    ended = ended_with(watching)
     old, new = line_of(parse_release(before)), line_of(default_release())
     assert f"cluster: Kafka {old}: 1, 2, 3" in ended.output
     assert "commits/s │ longest gap" in ended.output
@@ -248,9 +245,8 @@ def test_ctrl_c_ends_a_watch_with_a_decision(
     watching = command(*watch_options(granted, properties(granted, tmp_path / "client.properties"), run))
     watching.wait_for(lambda: "others may act on the cluster" in watching.output, "a window", within_s=RUN_WITHIN_S)
     watching.interrupt()
-    ended = watching.end(within_s=RUN_WITHIN_S)
-    assert ended.code == 0, ended.output
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    ended = ended_with(watching)
+    results = results_of(run)
     assert (results["decision"], results["interrupted"]) == ("GO", False)
     assert len(results["scenarios"]) == 1, "the other window was not begun"
     assert everything(granted) == before
@@ -271,49 +267,9 @@ def test_a_run_that_is_broken_off_leaves_the_cluster_as_it_was(
         running.interrupt()
         running.wait_for(lambda: "Ending: " in running.output, "the answer", within_s=RUN_WITHIN_S)
     running.interrupt()
-    ended = running.end(within_s=RUN_WITHIN_S)
-    assert ended.code == 5, ended.output
+    ended = ended_with(running, 5)
     assert everything(granted) == before
     ended.left_nothing()
-
-
-class Operator:
-    """Another process's way to the brokers: an HTTP server that takes `/crash/2` and the like."""
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        self.asked: list[str] = []
-        actions: dict[str, Callable[[BrokerId], None]] = {
-            "crash": cluster.crash,
-            # Like an operator that takes note of it, and acts later.
-            "restart": lambda broker: threading.Timer(RESTARTED_AFTER_S, cluster.start, (broker,)).start(),
-            "pause": cluster.pause,
-            "resume": cluster.resume,
-            "cut": lambda broker: cluster.links.cut(*around(cluster.links.links(), broker)),
-            "mend": lambda broker: cluster.links.restore(*around(cluster.links.links(), broker)),
-        }
-        asked = self.asked
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                asked.append(self.path.strip("/"))
-                name, _, broker = asked[-1].partition("/")
-                actions[name](BrokerId(int(broker)))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.at = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Operator:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.mark.deep
@@ -327,15 +283,11 @@ def test_what_a_killed_run_left_is_swept_up_and_nothing_else(
     running = command(*run_options(granted, file, tmp_path / "run", "-k", "copier_cut_from"))
     running.wait_for(lambda: "confirmed: zombie" in running.output, "the fault", within_s=RUN_WITHIN_S)
     running.close()
-    assert granted.security is not None
-    where = ("--bootstrap", granted.security.bootstrap, "--client-properties", str(file))
-    listed = command("runner.given.sweep_up", *where, "--list").end(within_s=RUN_WITHIN_S)
-    assert listed.code == 0, listed.output
+    listed = ended_with(command("runner.given.sweep_up", *where(granted, file), "--list"))
     assert "-billing-events" in listed.output
     assert re.search(r"^group onceproof-\S+-copiers$", listed.output, re.MULTILINE), listed.output
     assert everything(granted) != before
-    swept = command("runner.given.sweep_up", *where).end(within_s=RUN_WITHIN_S)
-    assert swept.code == 0, swept.output
+    ended_with(command("runner.given.sweep_up", *where(granted, file)))
     assert everything(granted) == before
     assert before["transactional ids"], "those of others are among them"
 
@@ -359,8 +311,7 @@ def test_a_cluster_that_cannot_be_used_is_named_in_a_sentence(
 ) -> None:
     """Before anything is created; the run has no evidence."""
     file = properties(granted, tmp_path / "client.properties", **changed)
-    ended = command(*run_options(granted, file, tmp_path / "run", "--dry-run")).end(within_s=RUN_WITHIN_S)
-    assert ended.code == code, ended.output
+    ended = ended_with(command(*run_options(granted, file, tmp_path / "run", "--dry-run")), code)
     assert said in ended.output
     assert not (tmp_path / "run").exists()
 
@@ -371,8 +322,7 @@ def test_missing_rights_are_named_with_the_commands_that_grant_them(
     """A prefix on which the owner has no rights: an administrator runs the commands, and the look finds nothing to say."""
     file = properties(cluster, tmp_path / "client.properties")
     options = run_options(cluster, file, tmp_path / "run", "--prefix", "elsewhere-", "--dry-run")
-    ended = command(*options).end(within_s=RUN_WITHIN_S)
-    assert ended.code == 5, ended.output
+    ended = ended_with(command(*options), 5)
     assert "User:owner lacks rights on names that begin with elsewhere-: Create, Delete, Describe, " in ended.output
     commands = re.findall(r"^ +kafka-acls\.sh (.*)$", ended.output, re.MULTILINE)
     assert len(commands) == len(RIGHTS)
@@ -384,8 +334,7 @@ def test_missing_rights_are_named_with_the_commands_that_grant_them(
         subprocess.run(
             [*tool, "--bootstrap-server", cluster.witness_bootstrap, *words[4:]], check=True, timeout=PATIENCE_S
         )
-    ended = command(*options).end(within_s=RUN_WITHIN_S)
-    assert ended.code == 0, ended.output
+    ended = ended_with(command(*options))
     assert "User:owner has these rights on names that begin with elsewhere-" in ended.output
 
 
@@ -401,9 +350,7 @@ def looked(cluster: LocalCluster, file: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "right"),
-    [(kind, right) for kind, rights in RIGHTS.items() for right in rights],
-    ids=str,
+    ("kind", "right"), [(kind, right) for kind, rights in RIGHTS.items() for right in rights], ids=str
 )
 def test_each_right_is_asked_for(granted: LocalCluster, tmp_path: Path, kind: ResourceType, right: str) -> None:
     """It is named if it alone is missing, and the question leaves nothing behind."""

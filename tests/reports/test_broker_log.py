@@ -11,9 +11,9 @@ import pytest
 from reports.loading.broker_log import LINES_MAX, TEXT_MAX, BrokerLogQuery, around
 from reports.loading.run import load_run
 from reports.model.findings import BrokerLine
-from tests.reports.test_report_files import page_of, rendered
 from tests.support.plans import CONTROL, FAILED, SMOKE
 from tests.support.plans import found as planted
+from tests.support.rendered_runs import page_of, rendered
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import Finding
 

@@ -14,10 +14,10 @@ from reports.comparing.compare import against
 from reports.comparing.results import results
 from reports.formats.write import write_all
 from reports.loading.run import load_run
-from tests.reports.test_report_files import hostile_run
 from tests.support.browser import JENKINS, needs_chromium, served, told, visit
 from tests.support.paths import ROOT
 from tests.support.plans import EVERY_VERDICT, FAILED
+from tests.support.rendered_runs import hostile_run
 from tests.support.run_directories import make_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]

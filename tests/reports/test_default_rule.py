@@ -23,9 +23,9 @@ from reports.loading.merge import merge
 from reports.loading.run import load_run
 from reports.model.report import Report
 from reports.model.run_record import Acceptance
-from tests.reports.test_report_files import SCHEMA, page_of
 from tests.support.plans import FAILED, SMOKE, Plan, found
 from tests.support.protocol_run_directories import PASSED, UNNAMED, VIOLATED, make_protocol_run
+from tests.support.rendered_runs import SCHEMA, page_of
 from tests.support.run_directories import make_run
 from verification.known_bugs.weight import Weight
 from verification.requirements.catalogue import Protects

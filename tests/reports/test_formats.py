@@ -22,11 +22,11 @@ from reports.formats.charts.shapes import BoxShape, Drawing, LineShape, PathShap
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
-from tests.reports.test_report_files import hostile_plan
 from tests.support.page_tools import CTRF as PUBLISHED_CTRF
 from tests.support.page_tools import file_of
 from tests.support.paths import ROOT
 from tests.support.plans import BROKEN, CONTROL, EVERY_VERDICT, FAILED, INAPPLICABLE, SMOKE, UNDECIDED, Plan
+from tests.support.rendered_runs import hostile_plan
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import ExitCode
 

@@ -22,12 +22,12 @@ from reports.loading.merge import merge
 from reports.loading.run import BASELINE, load_run
 from runner.regressions import matrix
 from runner.regressions.track_record import reproductions
-from tests.reports.test_report_files import HOSTILE, hostile_run
 from tests.reports.trend_results import body, finding, plant, scenario
 from tests.support.browser import needs_chromium, told
 from tests.support.page_tools import AXE, faults_of, file_of
 from tests.support.plans import EVERY_VERDICT, Plan
 from tests.support.protocol_run_directories import EVERY_SCRIPT, make_protocol_run
+from tests.support.rendered_runs import HOSTILE, hostile_run
 from tests.support.run_directories import make_run
 
 ASKED = """

@@ -18,9 +18,9 @@ from reports.loading.run import load_run
 from reports.model.change import ChangeKind
 from reports.model.run_record import RunState
 from reports.model.wording import scenario_word
-from tests.reports.test_report_files import SCHEMA, page_of
 from tests.support.damaged_runs import cut_history
 from tests.support.plans import CONTROL, FAILED, SMOKE, Plan
+from tests.support.rendered_runs import SCHEMA, page_of
 from tests.support.run_directories import make_run
 from verification.evidence.run_directory import RunDirectory
 from verification.judge.judge import judge

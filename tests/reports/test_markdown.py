@@ -22,8 +22,8 @@ from reports.formats.markdown import code, literal, strong
 from reports.loading.run import load_run
 from reports.model.wording import one_line
 from tests.reports.test_protocol_run import hostile_script
-from tests.reports.test_report_files import HOSTILE, READABLE, hostile_run
 from tests.support.protocol_run_directories import make_protocol_run
+from tests.support.rendered_runs import HOSTILE, READABLE, hostile_run
 
 #: Elements that a summary is made of.
 OURS = {"h2", "h3", "p", "ul", "li", "strong", "code", "br", "table", "thead", "tbody", "tr", "th", "td"}

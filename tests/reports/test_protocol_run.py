@@ -14,7 +14,6 @@ from reports.__main__ import main
 from reports.formats import terminal
 from reports.formats.write import write_all
 from reports.loading.run import load_run
-from tests.reports.test_report_files import HOSTILE, SCHEMA, page_of
 from tests.support.plans import EVERY_VERDICT, SMOKE
 from tests.support.protocol_run_directories import (
     BROKEN,
@@ -30,6 +29,7 @@ from tests.support.protocol_run_directories import (
     protocol_report,
     said,
 )
+from tests.support.rendered_runs import HOSTILE, SCHEMA, page_of
 from tests.support.run_directories import make_run
 from verification.scripts.script import Script, judge
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict

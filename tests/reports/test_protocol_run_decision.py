@@ -18,7 +18,6 @@ from reports.formats import terminal
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, Ended, RunState
-from tests.reports.test_report_files import SCHEMA, page_of
 from tests.support.protocol_run_directories import (
     INAPPLICABLE,
     PASSED,
@@ -29,6 +28,7 @@ from tests.support.protocol_run_directories import (
     protocol_run_record,
     said,
 )
+from tests.support.rendered_runs import SCHEMA, page_of
 from verification.scripts.script import Statement
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 

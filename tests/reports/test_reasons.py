@@ -16,9 +16,9 @@ from reports.formats import summary, terminal
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
-from tests.reports.test_report_files import page_of, rendered
 from tests.support.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.support.protocol_run_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_protocol_run
+from tests.support.rendered_runs import page_of, rendered
 from tests.support.run_directories import make_run
 from verification.vocabulary.verdict import Decision, Verdict
 

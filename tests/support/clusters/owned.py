@@ -105,6 +105,12 @@ def written(file: Path, given: dict[str, str]) -> Path:
     return file
 
 
+def properties(cluster: LocalCluster, file: Path, *, password: str = "", **changed: str) -> Path:
+    """A file as for `kafka-topics.sh --command-config`."""
+    given = login(cluster, password=password) | {name.replace("_", "."): value for name, value in changed.items()}
+    return written(file, given)
+
+
 def login(cluster: LocalCluster, mechanism: str = "SCRAM-SHA-512", *, password: str = "") -> dict[str, str]:
     """The settings with which the owner logs in; with OAUTHBEARER the endpoint of an issuer is to be added."""
     security = security_of(cluster)
