@@ -125,10 +125,6 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     except OnceproofError as error:
         raise pytest.UsageError(str(error)) from None
     _refuse_contradictions(options, only, client=client, given=given)
-    try:
-        compared = _baseline(options.baseline)
-    except UnfitBaselineError as error:
-        raise pytest.UsageError(f"--baseline: {error}") from None
     seed = _seed(options.seed)
     started = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
     return RunConfig(
@@ -145,7 +141,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         keep=options.keep,
         accepted=tuple(options.accept),
         waivers=Path(options.waivers) if options.waivers else None,
-        baseline=compared,
+        baseline=_baseline(options.baseline),
         retain=options.retain,
         strict=bool(options.strict),
         keyword=options.keyword,
@@ -249,5 +245,8 @@ def _baseline(option: str | None) -> Path | None:
     if option is None:
         return None
     path = Path(option).resolve()
-    baseline.read(path)
+    try:
+        baseline.read(path)
+    except UnfitBaselineError as error:
+        raise pytest.UsageError(f"--baseline: {error}") from None
     return path / baseline.RESULTS if path.is_dir() else path
