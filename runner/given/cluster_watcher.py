@@ -1,8 +1,8 @@
 """Records what others do to a cluster of the user, while a scenario runs: each change that the metadata shows.
 
-A broker that leaves and comes back is one entry of the history, from the one to the other. A leader that moved, a new
-active controller, a new feature level and a new release of a broker are entries of a moment. They are entries of faults,
-after those of the schedule, so that the timeline shows them next to the operations of clients.
+A broker that leaves and comes back is one entry of the history, which lasts until it is back. A leader that moved, a
+new active controller, a new feature level and a new release of a broker are entries of a moment. All are entries of
+faults, after those of the schedule, so that the timeline shows them next to the operations of clients.
 
 No request tells the release of a broker. Its line is known from the highest level of `metadata.version` that it supports
 (KIP-584). Limit: releases of one line, such as 4.3.0 and 4.3.1, look the same.
@@ -38,7 +38,7 @@ class ClusterLook:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMemory:
-    """The brokers that were seen so far, and the release that each had last: one window tells it to the next.
+    """The brokers that were seen so far, and the release that each had last. Each window hands this to the next.
 
     A broker may leave in one window and come back in the next, with another release.
     """

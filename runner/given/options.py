@@ -91,25 +91,30 @@ def add_given_options(group: pytest.OptionGroup) -> None:
     )
     group.addoption("--faults", metavar="FILE", help="--bootstrap: your commands that crash, cut off … a broker (TOML)")
     group.addoption(
-        "--prefix", metavar="TEXT", help=f"--bootstrap: names of topics, groups and ids begin so ({DEFAULT_PREFIX})"
+        "--prefix",
+        metavar="TEXT",
+        help=f"--bootstrap: the beginning of the names of topics, groups and ids ({DEFAULT_PREFIX})",
     )
     group.addoption(
-        "--max-mb", type=int, metavar="MB", help=f"--bootstrap: write at most so many megabytes ({DEFAULT_MB})"
+        "--max-mb",
+        type=int,
+        metavar="MB",
+        help=f"--bootstrap: the most megabytes that the run may write ({DEFAULT_MB})",
     )
     group.addoption(
         "--max-records-per-s",
         type=int,
         metavar="N",
-        help=f"--bootstrap: write at most so many records per second ({DEFAULT_RECORDS_PER_S})",
+        help=f"--bootstrap: the most records per second that the run may write ({DEFAULT_RECORDS_PER_S})",
     )
     group.addoption(
         "--for",
         dest="watch_for",
         metavar="TIME",
-        help=f"tox -e watch: how long (90s, 30m, 2h); without it until Ctrl-C, at most {UNTIL_STOPPED}",
+        help=f"tox -e watch: how long it watches (90s, 30m, 2h); without this option until Ctrl-C, at most {UNTIL_STOPPED}",
     )
     group.addoption(
-        "--window", default="60s", metavar="TIME", help="tox -e watch: so long until the next verdict (60s)"
+        "--window", default="60s", metavar="TIME", help="tox -e watch: the time from one verdict to the next (60s)"
     )
     group.addoption(
         "--dry-run", action="store_true", help="--bootstrap: look at the cluster, list what can be run, change nothing"
@@ -173,7 +178,7 @@ def _budget(options: Any) -> WriteBudget:
         raise pytest.UsageError("--max-mb must be 1 or more")
     if rate < RECORDS_PER_S_MIN:
         raise pytest.UsageError(
-            f"--max-records-per-s must be {RECORDS_PER_S_MIN} or more: with fewer no verdict is reached"
+            f"--max-records-per-s must be {RECORDS_PER_S_MIN} or more: fewer records give no verdict"
         )
     return WriteBudget(records_per_s=rate, megabytes=megabytes)
 

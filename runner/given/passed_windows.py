@@ -1,7 +1,7 @@
 """Bounds the evidence of `watch`: the records of windows that passed are removed, the oldest first, above a total size.
 
-A window that did not pass keeps all its evidence. Of the others the verdict, the history and the answers of the cluster
-at their end stay, so that the report shows them as before; only to judge them again is no longer possible.
+A window that did not pass keeps all its evidence. The others keep the verdict, the history and the answers of the
+cluster at their end. So the report shows them as before, but they cannot be judged again.
 """
 
 from __future__ import annotations

@@ -111,12 +111,12 @@ def _reach(client: Client, given: GivenOptions) -> Metadata:
     except (ConnectError, DeadlineError, DisconnectedError) as error:
         raise ClusterRefusedError(
             f"The cluster at {bootstrap} cannot be reached: {error}.",
-            hint="Check the address, and whether the listener wants TLS: --client-properties names security.protocol.",
+            hint="Check the address. If the listener wants TLS, set security.protocol in --client-properties.",
         ) from error
     except WireError as error:
         raise ClusterRefusedError(
             f"{bootstrap} does not speak Kafka's protocol here: {error}.",
-            hint="A listener that wants TLS answers so: --client-properties names security.protocol.",
+            hint="This is how a listener that wants TLS answers: set security.protocol in --client-properties.",
         ) from error
 
 

@@ -19,8 +19,8 @@ from wire.messages import Definitions
 def chosen_release(given: GivenOptions) -> tuple[Release, str]:
     """The newest supported release of the line that the brokers show, and a line that says why it was chosen.
 
-    It is of their oldest line if they show several, as in an upgrade: all of them speak it. If nothing shows a line, it is
-    the newest supported release. So is it for a cluster that does not answer: the look of the run says why.
+    If they show several lines, as in an upgrade, it is of the oldest one, which all of them speak. If they show none, or do
+    not answer, it is the newest supported release. The look of the run says why a cluster does not answer.
     """
     if given.program:
         return _newest("the run starts the broker later")

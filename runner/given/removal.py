@@ -1,7 +1,7 @@
 """Removes topics and groups of a run from a cluster of the user, by their names, and says which of them are left.
 
-Others may restart brokers meanwhile, so a removal whose connection is lost is tried again: what is gone stays gone. A group
-is removed when its members are gone, and one that was killed is a member until its session is over.
+Others may restart brokers meanwhile, so a removal whose connection is lost is tried again: removing a name twice does no
+harm. A group is removed when it has no members, and a killed process is a member until its session is over.
 """
 
 from __future__ import annotations

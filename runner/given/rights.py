@@ -1,9 +1,9 @@
 """Asks a cluster of the user for each right that a run needs, and leaves nothing there.
 
-The names are under the prefix of the run, and nothing has them. Brokers look at rights before they look for a name
+The names begin with the prefix of the run and do not exist. Brokers look at rights before they look for a name
 (KafkaApis), so a right that is there shows as an unknown name, coordinator or member. DeleteTopics alone looks for the topic
 first, so Delete is asked by DeleteRecords. CreateTopics only validates (KIP-4). FindCoordinator is not asked: it creates the
-internal topics of a broker that has none. Any broker answers, because rights come before the question which one coordinates.
+internal topics of a broker that has none. Any broker answers, because it checks rights before it looks for the coordinator.
 """
 
 from __future__ import annotations

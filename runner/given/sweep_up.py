@@ -30,7 +30,7 @@ FORGOTTEN_WITHIN_S = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """List what is left, and remove it; exit code 4 for a wrong option, 5 for a cluster that does not do it."""
+    """List what is left, and remove it; exit code 4 for a wrong option, 5 if the cluster fails it."""
     parser = Parser(prog="tox -e sweep-up --", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…", help="the cluster")
     parser.add_argument("--client-properties", type=Path, metavar="FILE", help="TLS and SASL, as in the run")
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
         return int(error.exit_code)
     except WireError as error:
-        print(f"The cluster at {asked.bootstrap} did not do it: {error}.", file=sys.stderr)  # noqa: T201
+        print(f"The request to the cluster at {asked.bootstrap} failed: {error}.", file=sys.stderr)  # noqa: T201
         return int(ExitCode.ENVIRONMENT)
     print(f"{len(found)} topics and groups {'were left by runs' if asked.list else 'removed'}")  # noqa: T201
     return int(ExitCode.CONFORMANT)

@@ -231,7 +231,7 @@ def plan_of(config: RunConfig, path: UpgradePath, variant: Variant) -> UpgradePl
 def estimated(planned: Planned, scenario: Scenario, config: RunConfig) -> Planned:
     """The plan of a scenario with its estimate: of an upgrade by its schedule, of other scenarios the same for all.
 
-    Windows follow each other, so in each of the lanes half of the time is that of the other one's windows.
+    Windows follow each other, so each lane waits for the windows of the other lanes.
     """
     if config.given is not None and config.given.windows:
         return replace(planned, expected_s=config.lanes * config.given.window_s)

@@ -233,7 +233,7 @@ class ScenarioRun(DescribedRun):
         self.write_experiment()
 
     def keep_transaction_log(self) -> None:
-        """Write down the coordinators' log; no producer of the run is left that could make them go on writing."""
+        """Write down the coordinators' log, which is complete: no producer of the run is left."""
         assert self._log_reader is not None, "the log is pinned when the run is set up"
         log = self._log_reader.read(self.run, self.workload.transactional_ids)
         self._entries = log.entries

@@ -24,12 +24,12 @@ COORDINATOR = CoordinatorOfOpenTransaction(OUTPUT)
 #: The group's session (6 s) and the transaction timeout (10 s) are over, and the group may have to meet again.
 TAKEN_OVER_S = 40.0
 
-#: Of no partition: its transactions are not waited for, and the oldest instance is killed, so each in its turn.
+#: It names no partition, so it waits for no transaction and kills the oldest instance: each instance in its turn.
 IN_TURN = Step(fault=KillInstance(OUTPUT, 0), after_s=2, hold_s=1)
 IN_A_TRANSACTION = Step(fault=KillInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1)
 #: Known mistakes: the instances worked, and were struck.
 WORKED = (*STRUCK, Floor(name="copied_before", need=200))
-#: Where no output is nothing is observed; without records that come again nothing is there to be left out.
+#: A pipeline without outputs has no observers. It leaves records out only if some come again.
 REDELIVERED = (*(each for each in BROKEN_FLOORS if each.name != "observers_at_end"), Floor(name="redelivered", need=1))
 
 #: The second kill comes later than the transaction timeout (10 s), so that it meets an instance that works again.
