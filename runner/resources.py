@@ -22,7 +22,7 @@ from runner.config import RunConfig
 from runner.console import Console
 from runner.environment import Environment
 from verification.evidence.run_directory import RunDirectory
-from verification.vocabulary.verdict import ScenarioVerdict
+from verification.vocabulary.verdict import ScenarioVerdict, Verdict
 
 LOG = logging.getLogger(__name__)
 #: A judgement is mostly query planning, whose time does not grow with the scenarios. One alone took 12 s of processor
@@ -121,24 +121,26 @@ class RunResources(Closing):
     def _judge(self, batch: Sequence[tuple[RunDirectory, Future[ScenarioVerdict]]]) -> None:
         from verification.judge.judge import judge
 
-        began = time.monotonic()
+        began, failed = time.monotonic(), None
+        verdicts: Sequence[ScenarioVerdict | None] = [None] * len(batch)
         watchdog = threading.Timer(JUDGED_WITHIN_S, self.abandon_judge)
         watchdog.start()
         try:
             verdicts = judge(self.spark(), [directory for directory, _ in batch])
-        except Exception as failed:  # noqa: BLE001 - each scenario without a verdict needs the reason
-            error: Exception = failed
-            if self._abandoned:
-                why = f"The judgement was ended after {time.monotonic() - began:.0f} s; {self.spark_log} may say why."
-                error = EnvironmentProblemError(why)
-            for _, verdict in batch:
-                verdict.set_exception(error)
-            return
+        except Exception as error:  # noqa: BLE001 - each scenario without a verdict needs the reason
+            failed = error
         finally:
             watchdog.cancel()
             self.seconds["judging"] = self.seconds.get("judging", 0.0) + time.monotonic() - began
+        if self._abandoned:
+            why = f"The judgement was ended after {time.monotonic() - began:.0f} s; {self.spark_log} may say why."
+            failed = EnvironmentProblemError(why)
         for (_, verdict), judged in zip(batch, verdicts, strict=True):
-            verdict.set_result(judged)
+            # A judge whose JVM was ended says of its scenarios that the JVM has gone, and does not know the reason.
+            if judged is None or (self._abandoned and judged.verdict is Verdict.ERROR):
+                verdict.set_exception(failed)
+            else:
+                verdict.set_result(judged)
 
     def abandon_judge(self) -> None:
         """End the JVM of a judge that does not answer, so that the wait for it ends with an error."""

@@ -138,3 +138,23 @@ def test_a_judge_that_breaks_leaves_no_scenario_waiting(monkeypatch: pytest.Monk
         verdict = resources.judge_later(RunDirectory(tmp_path))
         resources.judge_now()
         assert isinstance(verdict.exception(PATIENT_S), KeyError)
+
+
+def test_a_judgement_that_is_ended_says_so_of_each_scenario_without_a_verdict(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The judge only sees that its JVM is gone, and would blame the memory. A verdict of before stays."""
+    gone, passed = MagicMock(verdict=Verdict.ERROR), MagicMock(verdict=Verdict.PASS)
+
+    def ends(*_: object) -> list[MagicMock]:
+        resources.abandon_judge()
+        return [passed, gone]
+
+    monkeypatch.setattr("verification.spark.session.start", MagicMock())
+    monkeypatch.setattr("verification.spark.session.kill", MagicMock())
+    monkeypatch.setattr("verification.judge.judge.judge", ends)
+    with RunResources(MagicMock(directory=tmp_path), MagicMock(), environment=MagicMock()) as resources:
+        kept, lost = resources.judge_later(RunDirectory(tmp_path)), resources.judge_later(RunDirectory(tmp_path))
+        resources.judge_now()
+        assert kept.result(PATIENT_S) is passed
+        assert "The judgement was ended after 0 s" in str(lost.exception(PATIENT_S))
