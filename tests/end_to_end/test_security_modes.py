@@ -13,12 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import ResourceType
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 from cryptography.x509 import load_pem_x509_certificates
 
 from fixtures.clusters.local.cluster import LocalCluster
 from fixtures.clusters.spec import OAUTHBEARER, PLAIN, SCRAM, ClusterSpec, SecuredListener
-from tests.support.clusters.owned import grant, jks, kept_texts, login, secret, security_of, written
+from tests.support.clusters.owned import (
+    PREFIX,
+    grant,
+    jks,
+    kept_texts,
+    login,
+    secret,
+    security_of,
+    withheld,
+    written,
+)
 from tests.support.real_cluster import RELEASE, launcher
 from tests.support.servers.token_issuer import issuing
 from tests.support.whole_commands import Command, Ended, python
@@ -30,10 +41,14 @@ RUN_WITHIN_S = 600.0
 CASE = "idempotence-the-last-five-batches-are-recognised"
 STORE_PASSWORD = "opens a store"
 EVERY = SecuredListener(mechanisms=(PLAIN, *SCRAM, OAUTHBEARER))
+#: The name of an owner that has none.
+NAMELESS = "ANONYMOUS"
 MODES = [
     *((EVERY, each) for each in EVERY.mechanisms),
     (SecuredListener(protocol="SASL_PLAINTEXT"), SCRAM[0]),
     *((SecuredListener(protocol="SSL", mechanisms=()), kind) for kind in ("PEM", "PKCS12", "JKS")),
+    (SecuredListener(protocol="SSL", mechanisms=(), certified=False), NAMELESS),
+    (SecuredListener(protocol="PLAINTEXT", mechanisms=()), NAMELESS),
 ]
 CLUSTERS: dict[SecuredListener, LocalCluster] = {}
 
@@ -47,9 +62,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Secu
             if listener not in CLUSTERS:
                 running.close()
                 CLUSTERS.clear()
-                CLUSTERS[listener] = running.enter_context(
-                    launcher(tmp_path_factory)(ClusterSpec(release=RELEASE, secured=listener))
-                )
+                spec = ClusterSpec(release=RELEASE, secured=listener, controllers=int(listener.anonymous))
+                CLUSTERS[listener] = running.enter_context(launcher(tmp_path_factory)(spec))
                 grant(CLUSTERS[listener], inside=True)
             return CLUSTERS[listener]
 
@@ -116,6 +130,16 @@ def test_the_preflight_finds_its_way_in(entered: tuple[LocalCluster, dict[str, s
     assert f"release: {RELEASE}, the newest supported of the line that the brokers show" in ended.output
     assert "no quota holds for this principal" in ended.output
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("entered", MODES[-2:], indirect=True, ids=named)
+def test_a_right_that_anonymous_lacks_is_named(entered: tuple[LocalCluster, dict[str, str]], tmp_path: Path) -> None:
+    """Without a name there are rights, too, and it is not a super user."""
+    cluster, _ = entered
+    with withheld(cluster, ResourceType.TOPIC, "WRITE"):
+        ended = run(*entered, tmp_path, "--dry-run")
+    ended.refused("User:ANONYMOUS lacks rights on names that begin with onceproof-: Write on topics", code=5)
+    assert f"--allow-principal User:ANONYMOUS --resource-pattern-type prefixed --topic {PREFIX}" in ended.output
 
 
 #: Each way in with both libraries that also read; those that only write with one of each kind.

@@ -13,11 +13,11 @@ from tests.support.paths import ROOT
 
 WORDS = ROOT / "docs" / "words.txt"
 _READ = ("*.py", "*.md", "*.j2", "*.toml", "*.ini", "*.sql", "*.yml", "*.yaml")
-#: Data: ids of cases, statements that known bugs match, values in requests, fields and values of stored files.
+#: Data: ids of cases, statements that known bugs match, values in requests, fields and values of stored files, settings.
 _DATA = re.compile(
     r"-nobody\b|\"nobody\"|-for-nobody-|-of-nobody-|nobody can be asked before 2\.5|the one beside it"
     r"|codes of whoever could not coordinate yet|\"fleeting\"|\bthe lawful answer\b"
-    r"|a lawful request of the owner refused|an answer that is not lawful|third-party"
+    r"|a lawful request of the owner refused|an answer that is not lawful|third-party|allow\.everyone\.if\.no\.acl\.found"
 )
 
 

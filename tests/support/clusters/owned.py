@@ -43,14 +43,17 @@ def security_of(cluster: LocalCluster) -> Security:
 
 
 def grant(cluster: LocalCluster, *, inside: bool = False) -> None:
-    """Give the owner all rights on the prefix; `inside`: also to describe the cluster and read its internal topics."""
+    """Give the owner all rights on the prefix; `inside`: also to describe the cluster and read its internal topics.
+
+    An ANONYMOUS owner has the latter already, and would take its rights on the cluster from the brokers.
+    """
     principal = security_of(cluster).principal
     acls = [
         _acl(principal, kind, PREFIX, ResourcePatternType.PREFIXED, right)
         for kind, rights in RIGHTS.items()
         for right in rights
     ]
-    if inside:
+    if inside and not security_of(cluster).listener.anonymous:
         acls += _inside(principal)
     admin = AdminClient({"bootstrap.servers": cluster.witness_bootstrap})
     for done in admin.create_acls(acls).values():
