@@ -57,7 +57,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--client",
         default=DEFAULT_CLIENT,
         metavar="NAME[@VERSION]",
-        help=f"client library under test: {', '.join(CLIENTS)}; for some with a version: kafka-python@2.2.4; "
+        help=f"client library under test: {', '.join(CLIENTS)}; each also with a version: java@3.9.2; "
         "in an upgrade, where confluent and java write, that of the readers",
     )
     group.addoption(

@@ -11,6 +11,7 @@ import pytest
 from chaos.clients import COPIER, SyncPoint
 from chaos.faults.clients import KillClient
 from fixtures.clients.registry import client_kind
+from fixtures.clusters.locks.releases import Release
 from fixtures.workloads.plans import slots
 from reports.model.run_record import Planned
 from runner.config import PIPELINES, Profile, RunConfig, Runtime
@@ -77,7 +78,7 @@ def variants(config: RunConfig, marks: set[str], *, pipeline: bool = False) -> l
 
     Both clients write in one upgrade, so it needs no other one; of a pipeline the client only writes the inputs.
     """
-    clients = [config.client]
+    clients, (library, _, version) = [config.client], config.client.partition("@")
     others = [client for client in COMPARED if client != config.client] if config.client in COMPARED else []
     both = config.profile is Profile.NIGHTLY or (
         "both_clients" in marks and config.profile is Profile.QUICK and config.release.has_tv2
@@ -85,11 +86,12 @@ def variants(config: RunConfig, marks: set[str], *, pipeline: bool = False) -> l
     if both and "convict" not in marks and config.upgrade is None and not pipeline:
         clients += others
     if "librdkafka" in marks:
-        clients = [LIBRDKAFKA]
+        clients = [config.client if library == LIBRDKAFKA else LIBRDKAFKA]
     seeds = config.seeds[:1] if "convict" in marks else config.seeds
     layouts = (Controllers.COMBINED,) if config.upgrade is None else config.layouts
     if "tv2" in marks:
-        clients, layouts = [SECOND_PROTOCOL], layouts[:1]
+        speaks = library == SECOND_PROTOCOL and (not version or Release.parse(version).has_tv2)
+        clients, layouts = [config.client if speaks else SECOND_PROTOCOL], layouts[:1]
     if "zookeeper" in marks:
         layouts = (Controllers.COMBINED,)
     return [
@@ -149,7 +151,7 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
 def _usual_s(family: str, client: str, *, control: bool, nightly: bool) -> float:
     if family == PIPELINES.name:
         return NIGHTLY_PIPELINE_S if nightly else PIPELINE_S
-    return CONTROL_S if control else ESTIMATED_S.get(client, ESTIMATED_S[LIBRDKAFKA])
+    return CONTROL_S if control else ESTIMATED_S.get(client.partition("@")[0], ESTIMATED_S[LIBRDKAFKA])
 
 
 def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:

@@ -221,6 +221,23 @@ def test_a_copier_is_killed_where_its_library_can_be_held(
     assert step.fault == KillClient("copier", struck)
 
 
+@pytest.mark.parametrize(
+    ("client", "mark", "runs"),
+    [
+        ("confluent@2.10.0", "librdkafka", "confluent@2.10.0"),
+        ("java@4.0.0", "librdkafka", "confluent"),
+        ("java@4.0.0", "tv2", "java@4.0.0"),
+        ("java@3.9.2", "tv2", "java"),
+        ("confluent@2.10.0", "tv2", "java"),
+    ],
+)
+def test_a_version_takes_the_place_of_its_client(client: str, mark: str, runs: str) -> None:
+    """Where the scenario is about that client, and the version can do it."""
+    release = SimpleNamespace(has_tv2=True)
+    config = SimpleNamespace(client=client, profile=Profile.NIGHTLY, seeds=(1,), release=release, upgrade=None)
+    assert [each.client for each in variants(config, {mark, "nightly"})] == [runs]  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("profile", Profile)
 def test_a_client_that_is_asked_for_by_name_is_the_only_one(profile: Profile) -> None:
     """The two clients of the nightly profile are compared with each other; a third is not."""
