@@ -22,7 +22,14 @@ from typing import Any
 
 from fixtures.clients.registry import client_kind
 from runner import checkout, matrix_run
-from runner.clients.demonstrations import RELEASE, Answered, Demonstration, InScenario, LostAcknowledgement
+from runner.clients.demonstrations import (
+    RELEASE,
+    Answered,
+    CommitAcrossARestart,
+    Demonstration,
+    InScenario,
+    LostAcknowledgement,
+)
 from runner.clients.one_broker import say
 from runner.config import OUT, ROOT
 from runner.resumable_matrix import (
@@ -107,6 +114,13 @@ BUGS = (
         good="franz-go@1.21.6",
         shown=Answered("EndTxn/UNKNOWN_SERVER_ERROR", role="copier"),
         report="changelog of 1.21.4",
+    ),
+    ClientBug(
+        id="CB-08",
+        what="a commit whose broker is killed and comes back does not return",
+        bad="kafka-python@3.0.12",
+        good="aiokafka@0.14.0",
+        shown=CommitAcrossARestart(),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The ways in which a bug of a client is shown: by one answer in place of its broker's, by a scenario, or by a script."""
+"""The ways in which a bug of a client is shown: by one answer in place of its broker's, in a scenario, or by a script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from chaos.frames import FrameLinks
 from fixtures.clients.abilities import ask
 from fixtures.clients.answers.table import answers
 from fixtures.clients.answers.trial import perform as perform_trial
-from fixtures.clients.contract.rule import ContractBench
+from fixtures.clients.contract.rule import ContractBench, require, require_none
+from fixtures.clients.driver_program.python_libraries import DID_NOT_RETURN
 from fixtures.clients.errors import ClientError
 from fixtures.clients.registry import ClientKind
 from fixtures.clusters.locks.releases import parse_release
@@ -23,6 +24,8 @@ from verification.vocabulary.verdict import Verdict
 RELEASE = "4.3.1"
 #: One scenario: a minute, and minutes on a machine that is busy.
 SCENARIO_WITHIN_S = 900.0
+#: The broker is back after some seconds; a call that is not over by then does not return.
+RETURNS_WITHIN_S = 60.0
 
 
 class Demonstration(ABC):
@@ -79,6 +82,40 @@ class LostAcknowledgement(BehindTheProxy):
     def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
         """The record that is not in the log."""
         return lost_acknowledgement(bench, links, through=through)
+
+
+class CommitAcrossARestart(Demonstration):
+    """The only broker is killed before a commit, and started again at once."""
+
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """The commit that did not return, though another producer is served after it."""
+        drivers, command = directory / "clients", client.command(RELEASE)
+        with one_broker(parse_release(RELEASE), directory) as cluster:
+            bench = bench_on(cluster, command, ask(command, drivers), drivers)
+            try:
+                topics = bench.topics(1)
+                producer = bench.producer(topics)
+                records = producer.records([(0, 0), (0, 1)])
+                producer.ask(
+                    "transaction",
+                    records=records,
+                    intent="commit",
+                    hold_at="before-commit",
+                    deadline_s=RETURNS_WITHIN_S,
+                )
+                while (event := producer.hear()["event"]) != "held":
+                    require(event == "begun", f"instead of holding it wrote {event!r}")
+                (broker,) = cluster.brokers
+                cluster.crash(broker)
+                producer.driver.send({"do": "go"})
+                cluster.start(broker)
+                while (done := producer.hear(2 * RETURNS_WITHIN_S))["event"] != "done":
+                    pass
+                require_none(bench.producer(topics).transaction([(0, 0)])["error"], "transaction")
+            finally:
+                bench.close()
+        error = done["error"]
+        return error["reason"] if error is not None and error["name"] == DID_NOT_RETURN else ""
 
 
 @dataclass(frozen=True, slots=True)
