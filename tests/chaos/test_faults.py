@@ -87,8 +87,8 @@ EFFECTIVE: list[Fault] = [
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake cluster has no open transaction, so a wait for one shows nothing."""
-    monkeypatch.setattr("chaos.faults.pipelines.OPEN_WITHIN_S", 0.0)
-    monkeypatch.setattr("chaos.faults.pipelines.OWN_AFTER_S", 0.01)
+    monkeypatch.setattr("chaos.faults.open_work.OPEN_WITHIN_S", 0.0)
+    monkeypatch.setattr("chaos.faults.open_work.OWN_AFTER_S", 0.01)
 
 
 def healed(cluster: FakeCluster, clients: FakeClients) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from chaos.clients import ClientProcess
 from chaos.cluster import Position, Site
 from chaos.errors import InjectionError
-from chaos.faults.pipelines import LOOK_EVERY_S, OWN_AFTER_S, CutInstance, KillInstance
+from chaos.faults.open_work import LOOK_EVERY_S, ONCE_MORE_AFTER_S, OWN_AFTER_S
+from chaos.faults.pipelines import CutInstance, KillInstance
 from chaos.nemesis import Nemesis
 from chaos.schedule import Step
 from tests.support.fake_cluster import FakeClients, FakeCluster, arena
@@ -40,7 +41,7 @@ def test_an_instance_is_killed_in_a_transaction_that_it_began_itself(monkeypatch
 
 def test_an_instance_that_works_on_nothing_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill that met no transaction would be no attack."""
-    monkeypatch.setattr("chaos.faults.pipelines.WORK_WITHIN_S", 0.0)
+    monkeypatch.setattr("chaos.faults.open_work.WORK_WITHIN_S", 0.0)
     with pytest.raises(InjectionError, match="no transaction of the pipeline ended"):
         KillInstance("billing-events", 1, worked_s=2).inject(arena())
 
@@ -93,6 +94,17 @@ def test_the_instance_at_a_site_is_cut_off_in_its_transaction_and_goes_on(monkey
     assert "others have written" in str(injection.confirm())
     injection.heal()
     assert on.cluster.links.is_healed()
+
+
+def test_a_single_instance_is_stopped_at_another_moment_of_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The open transactions are those of others at first; the wait before the next attempt is longer each time."""
+    slept: list[float] = []
+    monkeypatch.setattr("chaos.faults.open_work.time.sleep", slept.append)
+    # Open, stopped, a second later; three times.
+    looks = iter([(5, 9), (5, 9), (10, 12), (10, 12), (10, 14), (14, 17), *[(14, 19)] * 3])
+    monkeypatch.setattr(FakeCluster, "positions", showing(looks))
+    assert CutInstance(Site("app"), "billing-events", 1).inject(arena()).met == 5
+    assert slept == [OWN_AFTER_S, ONCE_MORE_AFTER_S, OWN_AFTER_S, 2 * ONCE_MORE_AFTER_S, OWN_AFTER_S]
 
 
 def test_records_that_a_killed_instance_left_open_are_not_met_again(monkeypatch: pytest.MonkeyPatch) -> None:
