@@ -134,10 +134,14 @@ def test_topic_before_table(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=outbox("topic-first"), schedule=(IN_TURN,) * STRIKES, floors=WORKED)
 
 
+#: The relay is killed first. After a kill of the service it had no events at a load of 30, and sent none again.
+RELAYED = outbox("relay", "service")
+
+
 @convict("duplicate")
 def test_polling_relay(run: RunScenario) -> None:
     """A relay that marks events once they are sent sends some again when it is killed in between."""
-    run(cluster=PIPELINE_CLUSTER, workload=outbox("service", "relay"), schedule=(IN_TURN,) * 4, floors=WORKED)
+    run(cluster=PIPELINE_CLUSTER, workload=RELAYED, schedule=(IN_TURN,) * 4, floors=WORKED)
 
 
 @nightly
@@ -146,7 +150,7 @@ def test_polling_relay_that_claims_at_least_once(run: RunScenario) -> None:
     """A relay that marks events once they are sent sends each at least once, however often it is killed in between."""
     run(
         cluster=PIPELINE_CLUSTER,
-        workload=outbox("service", "relay", name=f"outbox-service-relay-{AT_LEAST_ONCE}", claims=AT_LEAST_ONCE),
+        workload=outbox("relay", "service", name=f"outbox-relay-service-{AT_LEAST_ONCE}", claims=AT_LEAST_ONCE),
         schedule=(IN_TURN,) * 4,
         floors=(*BROKEN_FLOORS, Floor(name="copied_again", need=1)),
     )
