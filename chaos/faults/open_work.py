@@ -55,7 +55,7 @@ def stopped(
     in a transaction of its own at any attempt; then the oldest is stopped. With `site` it is one of those there.
     """
     for attempt in range(ATTEMPTS):
-        is_open = await_open(arena.cluster, places)
+        is_open = await_open(arena.cluster, places, OPEN_WITHIN_S)
         turns = tuple(each for each in arena.clients.alive(ROLE) if site in (None, each.site))
         if not turns:
             raise UnresolvedTargetError("no instance of the pipeline is running" + (f" at site {site}" if site else ""))
@@ -105,9 +105,9 @@ def await_next_transaction(cluster: Cluster, places: tuple[TopicPartition, ...])
             raise InjectionError(f"no transaction of the pipeline ended and another began within {WORK_WITHIN_S:.0f} s")
 
 
-def await_open(cluster: Cluster, places: tuple[TopicPartition, ...]) -> int:
+def await_open(cluster: Cluster, places: tuple[TopicPartition, ...], within_s: float) -> int:
     """The records that wait for the end of a transaction; 0 if none did before the time was over, and for no partition."""
-    deadline = time.monotonic() + (OPEN_WITHIN_S if places else 0)
+    deadline = time.monotonic() + (within_s if places else 0)
     while True:
         ends = [each for each in cluster.positions(places).values() if each.last_stable_offset >= 0]
         # The last stable offset is asked for later, and may be above the high watermark of before.

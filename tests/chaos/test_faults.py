@@ -88,6 +88,7 @@ EFFECTIVE: list[Fault] = [
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake cluster has no open transaction, so a wait for one shows nothing."""
     monkeypatch.setattr("chaos.faults.open_work.OPEN_WITHIN_S", 0.0)
+    monkeypatch.setattr("chaos.faults.pipelines.WORK_WITHIN_S", 0.0)
     monkeypatch.setattr("chaos.faults.open_work.OWN_AFTER_S", 0.01)
 
 
