@@ -17,7 +17,9 @@ from runner.scenarios.scenario import STRUCK, THREE_BROKERS, RunScenario, convic
 from verification.vocabulary.experiment import Floor
 
 
+# A control needs a client that does it. Without idempotence aiokafka gives a batch up with its first request that times out.
 @smoke
+@librdkafka
 @convict("duplicate")
 def test_retries_without_idempotence(run: RunScenario) -> None:
     """A producer that retries lost responses without idempotence writes records twice."""
