@@ -110,6 +110,7 @@ def test_mirror_while_the_other_cluster_crashes(run: RunScenario) -> None:
         cluster=PIPELINE_CLUSTER,
         workload=between_clusters("enabled", commit_ms=200),
         # It crashes again when the first transactions after its recovery are open.
+        # On 4.3.1 and 4.4.0 it may drop markers of an abort then (KB-16), and inputs come back twice (docs/frameworks.md).
         schedule=(Step(fault=CrashPeer(), after_s=2, hold_s=3), Step(fault=CrashPeer(), after_s=10, hold_s=3)),
         floors=BROKEN_FLOORS,
     )
