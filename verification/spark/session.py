@@ -27,7 +27,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from verification.spark import class_archive
 from verification.spark.java import spark_java
@@ -152,11 +152,29 @@ def _launch(chosen: dict[str, str], log: Path | None) -> SparkSession:
         options = {"stdout": output, "stderr": output, "process_group": 0}
         try:
             gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
-            return SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
+            session = SparkSession(SparkContext(conf=conf, gateway=gateway), options=dict(chosen))
         except Exception as error:
             output.seek(0)
             tail = "\n".join(output.read().splitlines()[-TAIL_LINES:])
             raise SessionError(f"Spark did not start: {error}\n{tail}") from error
+    _translate_errors_of(gateway)
+    return session
+
+
+def _translate_errors_of(gateway: Any) -> None:
+    """Let pyspark translate the errors of its own JVM alone.
+
+    It translates those of all JVMs that this process speaks to, and looks their exceptions up in its own, by an id that may
+    belong to anything there. An exception of a Java client then came as an error about a setting of Spark.
+    """
+    from py4j import java_gateway, protocol
+
+    translated, plain, own = java_gateway.get_return_value, protocol.get_return_value, gateway._gateway_client
+
+    def value(answer: str, client: object, *more: Any) -> Any:
+        return (translated if client is own else plain)(answer, client, *more)
+
+    java_gateway.get_return_value = value
 
 
 def _scratch(chosen: Mapping[str, str]) -> dict[str, str]:

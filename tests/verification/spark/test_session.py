@@ -7,11 +7,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
+from py4j import java_gateway
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import ParseException
 
 from tests.support.paths import ROOT
 from verification.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(autouse=True)
@@ -169,3 +177,14 @@ def test_whoever_waits_for_a_killed_session_is_told_so(tmp_path: Path) -> None:
     assert "told so:" in done.stdout, done.stderr
     assert log.is_file()
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.spark
+def test_errors_of_another_jvm_are_left_as_they_are(spark: SparkSession) -> None:
+    """An id of theirs may be that of anything in Spark's JVM. Errors of Spark itself are still translated."""
+    taken = spark._jsparkSession._target_id  # type: ignore[attr-defined]
+    with pytest.raises(Py4JJavaError) as raised:
+        java_gateway.get_return_value(f"xr{taken}", MagicMock(), "o1", "get")
+    assert raised.value.java_exception._target_id == taken
+    with pytest.raises(ParseException):
+        spark.sql("selec 1")
