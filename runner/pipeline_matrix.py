@@ -174,8 +174,9 @@ def _takes(lines: Sequence[dict[str, Any]], scenario: str) -> str:
     return f"{median(seconds):.0f} s"
 
 
-def _cell(line: dict[str, Any], head: dict[str, Any]) -> str:
-    row = next((each for each in line["rows"] if each["scenario"] == head["scenario"]), None)
+def _cell(line: dict[str, Any], fullest: dict[str, Any]) -> str:
+    """The result of a run; `fullest` is the row of the same scenario with the most faults."""
+    row = next((each for each in line["rows"] if each["scenario"] == fullest["scenario"]), None)
     if row is None:
         return "not run"
     found = ", ".join(f"{count} {anomaly}" for anomaly, count in row["found"].items())
@@ -184,16 +185,16 @@ def _cell(line: dict[str, Any], head: dict[str, Any]) -> str:
         word = f"{word}; {allowance(allowed.items())}"
     copied = "" if row["inputs"] is None else f"; {row['inputs']} in, {row['outputs']} out"
     stood = "" if row["gap_s"] is None else f"; {row['gap_s']:.1f} s"
-    lacks = Counter(head["faults"]) - Counter(row["faults"])
+    lacks = Counter(fullest["faults"]) - Counter(row["faults"])
     without = "".join(f"; without {count} {name}" for name, count in lacks.items())
     return (f"{word}: {found}" if found else word) + copied + stood + without
 
 
-def _ended(line: dict[str, Any], in_order: Sequence[dict[str, Any]]) -> str:
+def _ended(line: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     # The decision of a run that is narrowed to a seed is never GO.
     ended = f"**not as expected**: {'; '.join(found)}" if (found := objections(line)) else "as expected"
     tried = {row["scenario"] for row in line["rows"]}
-    wanted = [row for row in in_order if row["convicted"] is None or line["seed"] == FIRST_SEED]
+    wanted = [row for row in rows if row["convicted"] is None or line["seed"] == FIRST_SEED]
     lacks = sum(row["scenario"] not in tried for row in wanted)
     return f"{ended}; {lacks} not run" if lacks else ended
 

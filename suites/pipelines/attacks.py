@@ -56,6 +56,8 @@ KILLED_UNTIL_OTHERS = (
         confirm_within_s=TAKEN_OVER_S,
     ),
 )
+#: Where transactional ids are of instances, nothing takes over the id of one that is paused or cut off: its transaction is
+#: aborted by its timeout, and nothing is said about fencing.
 PAUSED = (Step(fault=PauseInstance(OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)
 #: It goes on alone, and comes back when others have its work.
 ONE_CUT_OFF = (Step(fault=CutInstance(APART, OUTPUT, PARTITIONS), after_s=2, hold_s=1, confirm_within_s=TAKEN_OVER_S),)

@@ -35,14 +35,14 @@ def test_go_copier_killed(run: RunScenario) -> None:
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_go_copier_paused(run: RunScenario) -> None:
     """A copier with franz-go that comes back after others took its partitions commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=COPIER, schedule=PAUSED, floors=PIPELINE_FLOORS)
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_go_copier_cut_off_alone(run: RunScenario) -> None:
     """A copier with franz-go that is cut off alone commits nothing that the others copied meanwhile."""
     run(cluster=APART_CLUSTER, workload=replace(COPIER, apart=True), schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)

@@ -144,14 +144,14 @@ def test_streams_while_the_network_fails(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=NETWORK_FAILS, floors=PIPELINE_FLOORS)
 
 
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_streams_paused(run: RunScenario) -> None:
     """An instance of Kafka Streams that comes back after others took its tasks commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=EXACTLY_ONCE, schedule=PAUSED, floors=PIPELINE_FLOORS)
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_streams_instance_cut_off(run: RunScenario) -> None:
     """An instance of Kafka Streams that is cut off alone commits nothing that the others copied meanwhile."""
     run(cluster=APART_CLUSTER, workload=replace(EXACTLY_ONCE, apart=True), schedule=ONE_CUT_OFF, floors=PIPELINE_FLOORS)
@@ -212,7 +212,7 @@ def test_streams_count_without_a_directory(run: RunScenario) -> None:
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_streams_count_on_a_standby(run: RunScenario) -> None:
     """A standby replica of Kafka Streams that takes over from a paused instance counts each input exactly once."""
     run(

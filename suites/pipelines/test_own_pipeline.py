@@ -68,7 +68,7 @@ def test_own_pipeline_while_brokers_crash(run: RunScenario, pipeline: Pipeline) 
 
 
 @own_pipeline
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_own_pipeline_paused_and_cut_off(run: RunScenario, pipeline: Pipeline) -> None:
     """The pipeline copies each input as often as it claims when one instance is paused past its session, and all cut off."""
     # Only another instance can do the work of one that is paused, and an output shows that it does.

@@ -59,14 +59,14 @@ def test_copier_while_brokers_crash(run: RunScenario) -> None:
     run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=BROKERS_FAIL, floors=BROKEN_FLOORS)
 
 
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_copier_paused(run: RunScenario) -> None:
     """A copier that comes back after others took its partitions commits nothing that they copied."""
     run(cluster=PIPELINE_CLUSTER, workload=copier("transaction"), schedule=PAUSED, floors=PIPELINE_FLOORS)
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_copier_cut_off_alone(run: RunScenario) -> None:
     """A copier that is cut off alone commits nothing that the others copied meanwhile."""
     workload = replace(copier("transaction"), apart=True)

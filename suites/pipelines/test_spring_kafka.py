@@ -84,7 +84,7 @@ def test_spring_transactions(run: RunScenario) -> None:
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_spring_paused(run: RunScenario) -> None:
     """A Spring batch listener that comes back after others took its partitions commits nothing that they copied."""
     workload = order_listener("batch", PAUSE_MS="50")
@@ -92,7 +92,7 @@ def test_spring_paused(run: RunScenario) -> None:
 
 
 @nightly
-@requirement("GRP-04", "GRP-19", "FENCE-02")
+@requirement("GRP-04", "GRP-19")
 def test_spring_instance_cut_off(run: RunScenario) -> None:
     """A Spring batch listener that is cut off alone commits nothing that the others copied meanwhile."""
     workload = replace(order_listener("batch", PAUSE_MS="50"), apart=True)
