@@ -40,7 +40,7 @@ NIGHTLY_SEEDS = 3
 
 
 class Profile(StrEnum):
-    """The scenarios that run: one and one control, all once, or all × 3 seeds × both clients."""
+    """The scenarios that run: one and one control, all once, or all × 3 seeds × both clients and each pipeline once."""
 
     SMOKE = "smoke"
     QUICK = "quick"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import KafkaException
 
@@ -111,20 +110,15 @@ def measured(name: str, cluster: CostCluster, options: CostOptions, say: Callabl
 
 
 def published(found: Sequence[PartFigures], place: Path = PAGES) -> dict[str, PartFigures]:
-    """Keep the lines of these parts, draw the plots of all parts, and return all parts by name."""
-
-    def of(lines: Sequence[dict[str, Any]]) -> dict[str, PartFigures]:
-        known = {line["part"]: PartFigures.of_line(line) for line in lines}
-        return {name: known[name] for name in SECTIONS if name in known}
-
-    def draw(lines: Sequence[dict[str, Any]]) -> None:
-        for name, text in plots(of(lines)).items():
-            atomic_write(place / name, text)
-
-    store = stored_lines(place / "cost.jsonl", key=itemgetter("part"), show=draw)
+    """Keep the lines of these parts; when all are kept, draw the plots of all parts. Returns all parts by name."""
+    store = stored_lines(place / "cost.jsonl", key=itemgetter("part"), show=lambda _: None)
     for part in found:
         store.put(part.line())
-    return of(store.cells)
+    known = {line["part"]: PartFigures.of_line(line) for line in store.cells}
+    parts = {name: known[name] for name in SECTIONS if name in known}
+    for name, text in plots(parts).items():
+        atomic_write(place / name, text)
+    return parts
 
 
 BENCHMARK = Benchmark(

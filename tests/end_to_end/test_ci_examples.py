@@ -21,6 +21,7 @@ from runner.options import add_options
 from tests.reports.trend_results import body, plant, started
 from tests.support.paths import ROOT
 from tests.support.plans import STARTED
+from tests.support.whole_commands import python
 from tests.support.workflows import (
     CLEAN,
     ENDLESS,
@@ -120,6 +121,22 @@ def test_a_nightly_run_tries_everything(path: Path) -> None:
     for environment, rest in COMMAND.findall(path.read_text(encoding="utf-8")):
         if environment == "conformance" and "--profile nightly" in rest:
             assert "--runtime local" in rest
+
+
+def test_a_nightly_run_has_time_for_everything() -> None:
+    """On a machine with two lanes, by the estimate that the run itself shows."""
+    listed = subprocess.run(
+        python("pytest", "suites", "--profile", "nightly", "--lanes", "2", "--collect-only", "-q"),
+        text=True,
+        capture_output=True,
+        cwd=ROOT,
+        check=True,
+    )
+    (expected,) = re.findall(r"protocol cases: about (\d+) min", listed.stdout)
+    nightly = [path.read_text(encoding="utf-8") for path in EXAMPLES if path.stem.endswith("-nightly")]
+    limits = [int(minutes) for text in nightly for _, minutes in LIMITED.findall(text)]
+    assert len(limits) == len(SYSTEMS)
+    assert 1.2 * int(expected) < min(limits)
 
 
 def test_every_run_ends_before_its_job_is_killed(example: Path) -> None:

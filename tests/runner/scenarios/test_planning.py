@@ -75,6 +75,14 @@ def test_what_is_about_librdkafka_is_run_with_it(client: str, profile: Profile) 
     assert client in {each.client for each in variants(config, {"convict"})}  # type: ignore[arg-type]
 
 
+def test_pipelines_and_controls_have_one_seed() -> None:
+    """The other scenarios have three in the nightly profile, with both clients."""
+    config = replace(unreported(Release.parse("4.3.1"), Path("unused"), runtime=Runtime.LOCAL), profile=Profile.NIGHTLY)
+    assert [str(each) for each in variants(config, {"nightly"}, pipeline=True)] == ["confluent-1"]
+    assert [str(each) for each in variants(config, {"convict"})] == ["confluent-1"]
+    assert len(variants(config, {"nightly"})) == 6
+
+
 def upgrading(
     profile: Profile,
     *,
