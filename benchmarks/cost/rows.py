@@ -63,7 +63,9 @@ class PartFigures:
         return msgspec.convert(line, cls)
 
 
-def lowered_by(ratio: Ratio) -> str:
-    """The throughput that `against` loses to `subject` in percent, with its spread, such as `12 % (8 … 15 %)`."""
+def next_to(ratio: Ratio) -> str:
+    """The throughput of `against` next to `subject` in percent, with its spread, such as `lower by 12 % (8 … 15 %)`."""
     least, middle, most = ((1 - 1 / each) * 100 for each in (ratio.least, ratio.median, ratio.most))
-    return f"{middle:.0f} % ({least:.0f} … {most:.0f} %)"
+    if middle < 0:
+        return f"higher by {-middle:.0f} % ({-most:.0f} … {-least:.0f} %)"
+    return f"lower by {middle:.0f} % ({least:.0f} … {most:.0f} %)"

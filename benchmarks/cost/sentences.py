@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.cost import completion, delivery, memory
-from benchmarks.cost.rows import CostRow, lowered_by
+from benchmarks.cost.rows import CostRow, next_to
 from benchmarks.measuring.table import number
 from reports.model.wording import number as grouped
 
@@ -32,14 +32,14 @@ def by_records(rows: Rows) -> str:
     sizes, timed = [each for each in rows if each.at], [each for each in rows if not each.at]
     costs = ", ".join(f"{number(each.ratio.median)} times as many as with {records_of(each)}" for each in sizes)
     losses = ", ".join(
-        f"{lowered_by(each.ratio)} with a commit every {each.name.removeprefix('transactions of ')}" for each in timed
+        f"{next_to(each.ratio)} with a commit every {each.name.removeprefix('transactions of ')}" for each in timed
     )
     first = sizes[0]
     completed = number(first.ratio.seen[1] / first.counts["records"])
     return (
         f"Records per second of one producer without transactions: {costs} in a transaction. "
         f"Of transactions with {records_of(first)} a producer completes {completed} per second. "
-        f"The throughput is lower than without transactions by {losses}."
+        f"Next to the throughput without transactions, that with them is {losses}."
     )
 
 

@@ -32,7 +32,7 @@ from benchmarks.cost.memory import ReaderFigures
 from benchmarks.cost.page import SECTIONS, page, plots, tables
 from benchmarks.cost.plot import Plot, PlotCurve, curve_of
 from benchmarks.cost.producing import Batching, WritingCell, checked, send
-from benchmarks.cost.rows import CostRow, PartFigures, lowered_by
+from benchmarks.cost.rows import CostRow, PartFigures, next_to
 from benchmarks.cost.steady_pace import SteadyPace
 from benchmarks.measuring.errors import WorthlessRateError
 from benchmarks.measuring.jvm_heap import total_of
@@ -147,16 +147,18 @@ def test_the_times_of_delivery_are_over_all_rounds_and_the_ratio_is_of_their_med
 
 
 def test_a_lower_throughput_is_given_in_percent_with_its_spread() -> None:
-    """Equal rates are no loss, and a faster transactional producer is a negative one."""
+    """Equal rates are no loss, and a faster transactional producer is a gain."""
     ratio = Ratio(subject="a", against="b", unit=Unit.RECORDS_PER_S, pairs=((125, 100), (100, 100), (80, 100)))
-    assert lowered_by(ratio) == "0 % (-25 … 20 %)"
+    assert next_to(ratio) == "lower by 0 % (-25 … 20 %)"
+    ratio = Ratio(subject="a", against="b", unit=Unit.RECORDS_PER_S, pairs=((125, 100), (80, 100), (80, 100)))
+    assert next_to(ratio) == "higher by 25 % (-20 … 25 %)"
 
 
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
         ("throughput", "800 times as many as with 1 record, 12.0 times as many as with 100 in a transaction."),
-        ("throughput", "lower than without transactions by 20 % (0 … 38 %) with a commit every 100 ms."),
+        ("throughput", "that with them is lower by 20 % (0 … 38 %) with a commit every 100 ms."),
         ("partitions", "Median time of a commit by partitions in the transaction: 11.0 ms with 1, 222 ms with 100."),
         ("partitions", " % of the offsets), each of 78 bytes."),
         ("replication", "against that with them: 9.00 times with 1 replica, 9.00 times with 3 replicas."),
@@ -198,7 +200,7 @@ def test_a_sentence_changes_with_its_figures() -> None:
     """No number of the claim or of an earlier run is part of the text."""
     part = figures()["throughput"]
     other = (*part.rows[:-1], writing("transactions of 100 ms", 0, (2.0,) * 3, 27.0))
-    assert "without transactions by 50 % (50 … 50 %) with" in page({"throughput": replace(part, rows=other)})
+    assert "that with them is lower by 50 % (50 … 50 %) with" in page({"throughput": replace(part, rows=other)})
 
 
 def test_the_page_has_every_part_with_its_tables_its_plot_and_its_machine() -> None:
