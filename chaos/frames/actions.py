@@ -5,7 +5,7 @@ direction wait behind a held frame, and so does its end. **Nothing overtakes.** 
 client that gives up, closes and connects again has a free new connection. The held frame and, behind it, the end of the
 old connection still arrive when they are released. In this way a delayed request is carried out after its own retry. No
 network lets a frame overtake on one connection. To bring an old frame to a broker before younger ones, send it again on
-a connection of its own (`FrameLinks.resend`, `Duplicate`).
+a connection of its own (`Duplicate`).
 
 `Drop` loses the frame. No network takes one frame out of a connection and delivers the next one: after a loss nothing
 more arrives. So by default everything behind the frame in its direction is lost, too, and the connection stays open

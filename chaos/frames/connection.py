@@ -250,11 +250,8 @@ class RelayedConnection:
         action, direction = rule.action, rule.frames.direction
         if isinstance(action, Hold | Delay):
             waited_s = time.monotonic() - self._read_s[direction]
-            disposition = await rule.wait(
-                number, max(0.0, action.delay_s - waited_s) if isinstance(action, Delay) else None
-            )
-            self._lost[direction] = disposition is Disposition.DROPPED
-            return disposition
+            await rule.wait(number, max(0.0, action.delay_s - waited_s) if isinstance(action, Delay) else None)
+            return Disposition.DELIVERED
         if isinstance(action, Drop):
             self._lost[direction] = not action.alone
             return Disposition.DROPPED

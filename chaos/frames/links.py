@@ -22,8 +22,7 @@ from chaos.frames.actions import FrameAction, flaw
 from chaos.frames.link import ANY_PORT, FrameLink
 from chaos.frames.link_context import ConnectionStatus, Tap
 from chaos.frames.request_fields import FrameReader
-from chaos.frames.resend import ANSWER_WITHIN_S, send_copy
-from chaos.frames.rule import MatchedFrame, ResentRequest, Rule
+from chaos.frames.rule import MatchedFrame, Rule
 from chaos.frames.selector import FrameFilter
 from chaos.routes import Endpoint
 from wire.errors import WireError
@@ -137,22 +136,6 @@ class FrameLinks:
 
         self._call("removing a rule", work())
 
-    def resend(
-        self, met: MatchedFrame, *, link: str | None = None, timeout_s: float = ANSWER_WITHIN_S
-    ) -> ResentRequest:
-        """Send a met frame's request again, on a connection of its own, to its broker or that of another link."""
-        name = met.link if link is None else link
-
-        async def work() -> ResentRequest:
-            if name not in self._links:
-                raise InjectionError(f"there is no frame-aware link {name}; there are {', '.join(self._links)}")
-            request = self.reader.request(met.request)
-            return await send_copy(
-                self._links[name].upstream, met.request, answered=request.answered(), within_s=timeout_s, tls=self._tls
-            )
-
-        return self._call("sending a frame again", work(), CALL_WITHIN_S + timeout_s)
-
     def status(self) -> tuple[ConnectionStatus, ...]:
         """The open connections."""
 
@@ -205,14 +188,14 @@ class FrameLinks:
         if not self._closing:
             self._loop.call_soon_threadsafe(work)
 
-    def _call(self, what: str, work: Coroutine[Any, Any, Result], within_s: float = CALL_WITHIN_S) -> Result:
+    def _call(self, what: str, work: Coroutine[Any, Any, Result]) -> Result:
         if self._closing:
             work.close()
             raise InjectionError(f"{what}: these frame-aware links are closed")
         began = time.monotonic()
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return future.result(within_s)
+            return future.result(CALL_WITHIN_S)
         except TimeoutError as error:
             future.cancel()
             raise InjectionError(f"{what} took longer than {time.monotonic() - began:.1f} s") from error

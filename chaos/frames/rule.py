@@ -104,7 +104,7 @@ class Rule:
         self._met: dict[int, MatchedFrame] = {}
         self._count = self._seen = self._bytes = self._first_ns = 0
         self._missed: Counter[str] = Counter()
-        self._waiting: dict[int, asyncio.Future[Disposition]] = {}
+        self._waiting: dict[int, asyncio.Future[None]] = {}
         self._busy, self._idle = 0, asyncio.Event()
         self._idle.set()
 
@@ -149,11 +149,7 @@ class Rule:
 
     def release(self) -> None:
         """Release the frames that are held now, in order; later ones are held again."""
-        self._on_loop(lambda: self.let_go(Disposition.DELIVERED))
-
-    def drop_held(self) -> None:
-        """Drop the frames that are held now, and everything behind them on their connections."""
-        self._on_loop(lambda: self.let_go(Disposition.DROPPED))
+        self._on_loop(self.let_go)
 
     # ---- on the links' own thread ----
 
@@ -230,29 +226,28 @@ class Rule:
         if not self._busy:
             self._idle.set()
 
-    async def wait(self, number: int, delay_s: float | None) -> Disposition:
-        """Wait until the frame is released, or for `delay_s` seconds; returns how it shall end."""
+    async def wait(self, number: int, delay_s: float | None) -> None:
+        """Wait until the frame is released, or for `delay_s` seconds."""
         if not self.active:
-            return Disposition.DELIVERED
+            return
         going = asyncio.get_running_loop().create_future()
         self._waiting[number] = going
         try:
             await asyncio.wait({going}, timeout=delay_s)
-            return going.result() if going.done() else Disposition.DELIVERED
         finally:
             self._waiting.pop(number, None)
 
-    def let_go(self, disposition: Disposition) -> None:
-        """Release every held frame with this disposition."""
+    def let_go(self) -> None:
+        """Release every held frame, in order."""
         for _, going in sorted(self._waiting.items()):
             if not going.done():
-                going.set_result(disposition)
+                going.set_result(None)
 
     async def retire(self, within_s: float) -> None:
         """Meet no more frames, release all, and wait until they have ended."""
         self.active = False
         self.gone.set()
-        self.let_go(Disposition.DELIVERED)
+        self.let_go()
         await asyncio.wait_for(self._idle.wait(), within_s)
 
     def _keep(self, met: MatchedFrame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -18,9 +19,11 @@ from chaos.frames import (
     FrameLinks,
     Hold,
     MatchedFrame,
+    ResentRequest,
     Respond,
     Rule,
 )
+from chaos.frames.resend import send_copy
 from chaos.routes import Endpoint
 from runner.protocol.toolkit.tampering import Tampered
 from tests.support.servers.frame_broker import (
@@ -28,7 +31,6 @@ from tests.support.servers.frame_broker import (
     FrameBroker,
     client,
     end_txn,
-    frame_broker,
     heartbeat,
     produce,
     request,
@@ -129,19 +131,6 @@ def test_a_held_response_was_carried_out(links: FrameLinks, broker: FrameBroker,
         one.receive(held)
         one.receive(behind)
     assert rule.met[0].answer == held.response
-
-
-def test_what_is_held_can_be_dropped(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """A held request can be dropped instead: neither it nor anything behind it arrives."""
-    rule = links.add(ENDS, Hold())
-    with client(at) as one:
-        one.send(end_txn())
-        one.send(heartbeat())
-        await_all(rule, Disposition.KEPT)
-        rule.drop_held()
-        await_all(rule, Disposition.DROPPED)
-    broker.await_ends(1)
-    assert broker.frames == []
 
 
 def test_delayed_frames_arrive_late_each_counted_from_its_own_reading(
@@ -252,22 +241,19 @@ def test_copies_that_were_not_sent_end_with_the_rule(links: FrameLinks, broker: 
     assert len(broker.frames) == 1
 
 
-def test_a_met_frame_can_be_sent_again_elsewhere(links: FrameLinks, broker: FrameBroker, at: Endpoint) -> None:
-    """Byte for byte, to its own broker or that of another link; the result says how it ended."""
-    rule = links.add(ENDS, Hold())
-    with frame_broker() as other, client(at) as one:
-        links.open("app→2", other.at)
-        one.send(asked := end_txn())
-        (met,) = await_all(rule, Disposition.KEPT)
-        assert links.resend(met).answer is not None
-        assert links.resend(met, link="app→2").answer is not None
-        assert broker.frames == other.frames == [asked.frame]
-        other.silent.add("EndTxn")
-        assert "did not answer within 0.2 s" in links.resend(met, link="app→2", timeout_s=0.2).problem
-        other.close()
-        assert "Connect call failed" in links.resend(met, link="app→2").problem
-        with pytest.raises(InjectionError, match="no frame-aware link app→9; there are app→1, app→2"):
-            links.resend(met, link="app→9")
+def test_a_copy_says_how_it_ended(broker: FrameBroker) -> None:
+    """It is sent byte for byte; a broker may leave it without an answer, or be gone."""
+
+    def copy(**bounds: float) -> ResentRequest:
+        return asyncio.run(send_copy(broker.at, asked.frame, answered=True, **bounds))  # type: ignore[arg-type]
+
+    asked = end_txn()
+    assert copy().answer is not None
+    assert broker.frames == [asked.frame]
+    broker.silent.add("EndTxn")
+    assert "did not answer within 0.2 s" in copy(within_s=0.2).problem
+    broker.close()
+    assert "Connect call failed" in copy().problem
 
 
 ASKED: list[tuple[str, int, dict[str, object]]] = [
