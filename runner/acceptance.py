@@ -181,7 +181,7 @@ def never_run(lines: Sequence[dict[str, Any]]) -> list[AcceptanceRun]:
 def outstanding(stored: Stored, commit: str, *, rerun: bool = False, only: str = "") -> list[AcceptanceRun]:
     """The runs to make now, whose names contain `only`; valid are acceptable results, and all of the same commit.
 
-    Raises MatrixRunError when no name does.
+    Raises UsageError when no name does.
     """
     return stored.outstanding(
         matrix_run.chosen(MATRIX, [only]),

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from fixtures.errors import OnceproofError
+from fixtures.errors import OnceproofError, UsageError
 from runner import checkout
 from runner.config import OUT
 from runner.pytest_process import OverdueRunError, run_pytest
@@ -21,7 +21,7 @@ _Due = TypeVar("_Due")
 
 
 class MatrixRunError(OnceproofError):
-    """A run of a matrix left no results, or no run has the name that was given."""
+    """A run of a matrix left no results."""
 
 
 def perform(
@@ -89,10 +89,10 @@ _Cell = TypeVar("_Cell", bound=_Named)
 
 
 def chosen(cells: Sequence[_Cell], words: Sequence[str]) -> tuple[_Cell, ...]:
-    """The cells whose name contains one of the words; all without words. Raises MatrixRunError for none."""
+    """The cells whose name contains one of the words; all without words. Raises UsageError for none."""
     found = tuple(cell for cell in cells if not words or any(word in cell.name for word in words))
     if not found:
-        raise MatrixRunError(f"No run has {' or '.join(words)} in its name, such as {cells[0].name}.")
+        raise UsageError(f"No run has {' or '.join(words)} in its name, such as {cells[0].name}.")
     return found
 
 

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import median
 from typing import Any
 
+from fixtures.errors import UsageError
 from fixtures.pipelines.promises import PROMISES
 from runner import checkout, matrix_run
 from runner.config import ROOT
@@ -243,7 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
         before = {_run_of(each): each for each in stored.cells}.get(run)
         if before is None:
             # Alone, the few would stand for the whole run.
-            raise matrix_run.MatrixRunError(f"{run.name} has no stored run to which -k could add pipelines.")
+            raise UsageError(f"{run.name} has no stored run to which -k could add pipelines.")
         return added(before, perform(run, options.words))
 
     if (ended := matrix_run.fill(stored, due, performed, render_only=options.render_only)) is not None:

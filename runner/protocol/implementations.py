@@ -22,6 +22,7 @@ from confluent_kafka import libversion
 
 from fixtures.clusters.given.program import PORT
 from fixtures.clusters.locks.releases import default_release
+from fixtures.errors import UsageError
 from fixtures.tools.go_program import built
 from runner import checkout, matrix_run, requirement_table
 from runner.config import ROOT
@@ -124,11 +125,11 @@ def read() -> Stored:
 
 
 def subjects(options: Namespace) -> tuple[Implementation, ...]:
-    """The subjects that were asked for. Raises MatrixRunError."""
+    """The subjects that were asked for. Raises UsageError."""
     if not (options.bootstrap or options.broker_command):
         return matrix_run.chosen(MATRIX, [options.only])
     if not options.name:
-        raise MatrixRunError("A broker of your own needs --name, the name of its column.")
+        raise UsageError("A broker of your own needs --name, the name of its column.")
     asked = [
         *(("--bootstrap", options.bootstrap) if options.bootstrap else ()),
         *(("--broker-command", options.broker_command) if options.broker_command else ()),

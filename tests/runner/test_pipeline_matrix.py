@@ -139,7 +139,7 @@ def test_stored_rows_are_of_scenarios_that_exist() -> None:
 
 def test_single_pipelines_are_no_run(ran: list[PipelineRun], capsys: pytest.CaptureFixture[str]) -> None:
     """Without a stored run nothing is performed: its few rows would count as all of them."""
-    assert main(["--only", MATRIX[1].name, "-k", "new"]) == ExitCode.ENVIRONMENT
+    assert main(["--only", MATRIX[1].name, "-k", "new"]) == ExitCode.USAGE
     assert ran == []
     assert "no stored run to which -k could add" in capsys.readouterr().err
 
@@ -157,5 +157,5 @@ def test_a_missing_run_and_an_objection_have_their_exit_codes(
 
 def test_a_name_that_no_run_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing would run, and that would look like success."""
-    assert main(["--only", "seed 9"]) == ExitCode.ENVIRONMENT
+    assert main(["--only", "seed 9"]) == ExitCode.USAGE
     assert f"No run has seed 9 in its name, such as {MATRIX[0].name}." in capsys.readouterr().err

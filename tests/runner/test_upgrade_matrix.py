@@ -153,8 +153,8 @@ def test_the_page_shows_what_was_not_expected() -> None:
 
 
 def test_a_name_that_no_path_has_is_a_sentence(ran: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """With the exit code of the environment, and an example."""
-    assert main(["--paths", "9.9.9"]) == ExitCode.ENVIRONMENT
+    """With the exit code of a wrong option, and an example."""
+    assert main(["--paths", "9.9.9"]) == ExitCode.USAGE
     assert "No run has 9.9.9 in its name, such as 3.9.2-to-4.0.2-confluent-1." in capsys.readouterr().err
     assert ran == []
 
