@@ -14,7 +14,7 @@ from typing import Any
 from wire.codes import ErrorCode
 from wire.deadline import Deadline
 from wire.errors import ProtocolError, VersionError
-from wire.router import Router, check
+from wire.router import Router, check, shown
 from wire.schema import Body
 from wire.values import LATEST, CommittedOffset, CoordinatorType, Features, Isolation, Producer, TopicPartition
 
@@ -58,7 +58,7 @@ class Client(Router):
                     found[at] = item["Offset"]
             return found
 
-        return self.until(f"the offsets of {', '.join(map(str, wanted))}", ask, deadline)
+        return self.until(f"the offsets of {shown(wanted)}", ask, deadline)
 
     def features(self, broker: int | None = None, deadline: Deadline | None = None) -> Features:
         """The feature levels in a fresh answer of a broker, or of any (2.7+)."""
@@ -142,7 +142,7 @@ class Client(Router):
                     found[at] = item["ActiveProducers"]
             return found
 
-        return self.until(f"the producers of {', '.join(map(str, wanted))}", ask, deadline)
+        return self.until(f"the producers of {shown(wanted)}", ask, deadline)
 
     def init_producer_id(
         self,

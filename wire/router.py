@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import UUID
@@ -31,6 +31,8 @@ Answer = TypeVar("Answer")
 
 # The first pause is shorter than a local round trip under load, the last one than any broker-side interval awaited.
 BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5)
+# An error names so many partitions.
+SHOWN_MAX = 3
 
 
 class Router:
@@ -198,7 +200,7 @@ class Router:
             topics = self._metadata_once(sorted({at.topic for at in wanted}), attempt).topics
             return {at: _leader(topics, at) for at in wanted}
 
-        return self.until(f"the leaders of {', '.join(map(str, wanted))}", ask, deadline)
+        return self.until(f"the leaders of {shown(wanted)}", ask, deadline)
 
     def leader_of(self, topic: str, partition: int, deadline: Deadline | None = None) -> int:
         """The broker that leads a partition; asks until there is one."""
@@ -217,6 +219,12 @@ class Router:
             return int(found["NodeId"])
 
         return self.until(f"the {kind.name.lower()} coordinator of {key}", ask, deadline)
+
+
+def shown(places: Sequence[TopicPartition]) -> str:
+    """The first of them by name, and the number of the others: a topic may have hundreds."""
+    more = f" and {len(places) - SHOWN_MAX} more" if len(places) > SHOWN_MAX else ""
+    return ", ".join(map(str, places[:SHOWN_MAX])) + more
 
 
 def check(code: int, what: str) -> None:

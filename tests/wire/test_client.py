@@ -13,6 +13,7 @@ from tests.support.wire_definitions import definitions
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.errors import AbandonedError, BrokerError, DeadlineError, DisconnectedError
+from wire.router import shown
 from wire.values import Address, Producer, TopicPartition
 
 # Long enough to be sure that nothing comes, short enough to wait for it.
@@ -150,6 +151,13 @@ def test_a_question_without_answer_names_the_last_observation() -> None:
             ),
         ):
             asking.leader_of("orders", 0)
+
+
+def test_an_error_names_some_of_many_partitions() -> None:
+    """And says how many others there are."""
+    many = [TopicPartition("orders", number) for number in range(200)]
+    assert shown(many) == "orders-0, orders-1, orders-2 and 197 more"
+    assert shown(many[:3]) == "orders-0, orders-1, orders-2"
 
 
 def test_a_shunned_broker_is_asked_only_by_its_id() -> None:
