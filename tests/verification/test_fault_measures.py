@@ -115,11 +115,11 @@ def test_a_member_is_refused_by_its_group(code: int, name: str, count: int) -> N
     assert fault_measures.refused_members(told(refused)) == count
 
 
-def abandoned(*looks: Sample, others_struck: bool = False) -> RunEvidence:
+def abandoned(*looks: Sample, others_struck: bool = False, before: Sample | None = None) -> RunEvidence:
     """A producer killed at 10 s with an open transaction, and the samples of its partition."""
     left = transaction(9.5, outcome=Outcome.INFO, decided_ns=None)
     struck = replace(fault(9, 12), processes=() if others_struck else (0,))
-    return told(left, process(0, 10, end="killed"), struck, sample(9, 20, 20), *looks)
+    return told(left, process(0, 10, end="killed"), struck, before or sample(9, 20, 20), *looks)
 
 
 MOVING = tuple(sample(at_s, 30 + 10 * int(at_s), 20) for at_s in (10.2, 11, 13, 15))
@@ -138,6 +138,14 @@ def test_the_lso_stands_at_what_a_killed_client_left_open() -> None:
     assert fault_measures.lso_stood(abandoned(MOVING[0], sample(11, 140, 140))) == 0
     assert fault_measures.lso_stood(abandoned(*MOVING[:2], sample(15.5, 200, 200))) == 0, "no sample while it stood"
     assert fault_measures.lso_stood(told(process(0, 10, end="killed"), *MOVING)) == 0, "nothing was left open"
+
+
+def test_the_lso_stands_before_the_client_dies() -> None:
+    """A slow client was in its transaction for some time when it was killed; another one's has another offset."""
+    briefly = (MOVING[0], sample(11, 140, 140))
+    assert fault_measures.lso_stood(abandoned(*briefly, before=sample(5, 40, 20))) == 1
+    assert fault_measures.lso_stood(abandoned(*briefly, before=sample(5, 40, 19))) == 0
+    assert fault_measures.lso_stood(abandoned(*briefly, before=sample(5, 20, 20))) == 0, "nothing stood then"
 
 
 @pytest.mark.parametrize(("released_s", "late"), [(15.5, False), (20.5, False), (21, True), (25, True)])

@@ -127,10 +127,20 @@ def _looks_from(evidence: RunEvidence, place: Place, at_ns: int) -> list[Sample]
 
 
 def lso_stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
-    """How long samples show the LSO below the high watermark of a given moment."""
+    """How long samples show the LSO below the high watermark of a given moment, and before it at the same offset.
+
+    An offset belongs to one transaction, so before that moment it stood at the same one.
+    """
     looks = _looks_from(evidence, place, since_ns)
-    standing = list(takewhile(lambda each: each.last_stable_offset < looks[0].high_watermark, looks))
-    return (standing[-1].at_ns - standing[0].at_ns) / NS if standing else 0.0
+    if not looks:
+        return 0.0
+    first, before = looks[0], [each for each in answered(evidence, place) if each.at_ns < since_ns]
+    after = takewhile(lambda each: each.last_stable_offset < first.high_watermark, looks)
+    held = takewhile(
+        lambda each: first.last_stable_offset == each.last_stable_offset < each.high_watermark, before[::-1]
+    )
+    times = [each.at_ns for each in (*held, *after)]
+    return (max(times) - min(times)) / NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
