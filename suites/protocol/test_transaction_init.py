@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.protocol.toolkit import settings
-from runner.protocol.toolkit.case import BOTH, Needs, inside, needs, requirement, versions
+from runner.protocol.toolkit.case import BOTH, Needs, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
 from runner.protocol.toolkit.producer import ScriptedProducer
@@ -245,13 +245,13 @@ def exhaust(case: CaseContext, producer: ScriptedProducer) -> None:
 
 @requirement("TXN-08")
 @versions(*BOTH)
-@inside
 def test_an_empty_transactional_id_is_malformed(case: CaseContext) -> None:
     """Requests with an empty transactional id are refused as malformed."""
     (at,) = case.topic()
     broker = case.coordinator(f"{case.name}-any")
     init = {"TransactionalId": "", "TransactionTimeoutMs": 60_000}
-    case.expect_code("InitProducerId", case.ask("InitProducerId", init, broker=broker), Code.INVALID_REQUEST)
+    answer = case.with_right(case.ask("InitProducerId", init, broker=broker))
+    case.expect_code("InitProducerId", answer, Code.INVALID_REQUEST)
     add = {
         "V3AndBelowTransactionalId": "",
         "V3AndBelowProducerId": 0,

@@ -1,13 +1,12 @@
 """Each way into a secured cluster of three brokers that was started by other means, with ACLs on.
 
-In each mode the smoke profile and all protocol cases pass, and the smoke scenario and a protocol case with other clients;
+In each mode the smoke profile and all protocol cases run, and the smoke scenario and a protocol case with other clients;
 the secrets are nowhere in the files of a run or in command lines.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,7 +39,8 @@ pytestmark = pytest.mark.cluster
 #: A run has two scenarios of half a minute; a loaded machine takes several times that.
 RUN_WITHIN_S = 600.0
 #: Most of the cases of plain requests; the others need brokers with settings of their own, or one that goes away.
-CASES_AT_LEAST = 20
+CASES_AT_LEAST = 100
+FINE = ("PASS", "NOT_APPLICABLE")
 CASE = "idempotence-the-last-five-batches-are-recognised"
 STORE_PASSWORD = "opens a store"
 EVERY = SecuredListener(mechanisms=(PLAIN, *SCRAM, OAUTHBEARER))
@@ -160,19 +160,20 @@ def results_of(run_directory: Path, ended: Ended, cluster: LocalCluster) -> dict
 
 @pytest.mark.deep
 @pytest.mark.parametrize("entered", MODES, indirect=True, ids=named)
-def test_the_smoke_profile_and_all_protocol_cases_pass(
+def test_the_smoke_profile_and_all_protocol_cases_are_performed(
     entered: tuple[LocalCluster, dict[str, str]], tmp_path: Path
 ) -> None:
-    """The scenario passes, the control is convicted, and each case that rights on a prefix allow passes."""
+    """The scenario passes, the control is convicted, and no case finds anything but known bugs of the release."""
     cluster, given = entered
     ended = run(cluster, given, tmp_path / "smoke", "--profile", "smoke", "--seed", "1")
     results = results_of(tmp_path / "smoke" / "run", ended, cluster)
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS"]
     assert [each["convicted"] for each in results["controls"]] == [True]
     ended = run(cluster, given, tmp_path / "cases", suite="suites/protocol")
-    verdicts = Counter(each["verdict"] for each in results_of(tmp_path / "cases" / "run", ended, cluster)["cases"])
-    assert set(verdicts) == {"PASS", "NOT_APPLICABLE"}
-    assert verdicts["PASS"] > CASES_AT_LEAST
+    cases = results_of(tmp_path / "cases" / "run", ended, cluster)["cases"]
+    unknown = [each["id"] for each in cases if each["verdict"] not in FINE and not each["known"]]
+    assert not unknown, ended.output
+    assert sum(each["verdict"] == "PASS" for each in cases) > CASES_AT_LEAST
 
 
 #: Each way in with the other library that also reads; those that only write with one of each kind.

@@ -30,13 +30,14 @@ from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from verification.scripts.script import Relation
 from verification.vocabulary import releases
 from wire.client import Client
-from wire.codes import ErrorCode, code_name
+from wire.codes import NO_RIGHT, ErrorCode, code_name
 from wire.connection import Connection, Pending
 from wire.deadline import Deadline
 from wire.errors import VersionError, WireError
 from wire.primitives import Raw
 from wire.request import Request
 from wire.responses import Responses
+from wire.router import check
 from wire.schema import Body
 from wire.transaction_versions import AT_MOST, TransactionVersion
 from wire.values import CoordinatorType, TopicPartition
@@ -328,6 +329,15 @@ class CaseContext:
     def require_code(self, what: str, answer: Response, code: int = ErrorCode.NONE) -> Response:
         """Require that an answer has exactly this code."""
         self.require(what, code_name(answer.code), code_name(code))
+        return answer
+
+    def with_right(self, answer: Response) -> Response:
+        """An answer about a name that is not under the prefix of the run.
+
+        Raises BrokerError where a principal of the user has no right on it: the broker looks no further then.
+        """
+        if isinstance(self.cluster, GivenCluster) and answer.code in NO_RIGHT:
+            check(answer.code, answer.api)
         return answer
 
     def set_up(self, what: str, call: Callable[[], Response], *, within_s: float = SET_UP_WITHIN_S) -> Response:
