@@ -85,8 +85,8 @@ def _hindrances(needs: Needs, cluster: GivenCluster, *, one_broker: bool, inside
         yield "it needs brokers of ours: of other releases, or with a listener of ours"
     if needs.settings:
         yield f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(needs.settings.items()))}"
-    if needs.brokers > len(cluster.brokers):
-        yield f"it needs {needs.brokers} brokers"
+    if needs.brokers not in (1, len(cluster.brokers)):
+        yield f"it needs a cluster of {needs.brokers} brokers"
     level = cluster.levels().get("transaction.version", 0)
     if needs.level not in (None, LEVEL_OF_NEW_CLUSTERS, level):
         yield f"it needs transaction.version {needs.level}, and this cluster has {level}"

@@ -55,7 +55,7 @@ def java_admin(case: CaseContext) -> Iterator[Any]:
     """An Admin, as the library has it."""
     jvm = case.java.library
     properties = jvm.root.java.util.HashMap()
-    for name, value in {"bootstrap.servers": case.cluster.bootstrap(APP), **case.client_settings("java")}.items():
+    for name, value in _connection(case).items():
         properties.put(name, value)
     made = jvm.root.org.apache.kafka.clients.admin.Admin.create(properties)
     try:
@@ -145,12 +145,18 @@ class JavaConsumer:
 @contextmanager
 def _client(case: CaseContext, name: str, settings: dict[str, Any]) -> Iterator[Any]:
     jvm = case.java.library
-    reached = {"bootstrap.servers": case.cluster.bootstrap(APP), **case.client_settings("java")}
-    made = jvm.create(name, reached | settings)
+    made = jvm.create(name, _connection(case) | settings)
     try:
         yield made
     finally:
         made.close(jvm.duration(_CLOSE_S))
+
+
+def _connection(case: CaseContext) -> dict[str, str]:
+    """The settings with which a client of the library reaches the cluster."""
+    settings = case.client_settings("java")
+    case.java.library.allow_issuer(settings)
+    return {"bootstrap.servers": case.cluster.bootstrap(APP), **settings}
 
 
 def _named(settings: dict[str, Any]) -> dict[str, Any]:

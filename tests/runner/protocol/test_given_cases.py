@@ -37,7 +37,8 @@ class ThreeBrokers:
     [
         (Needs(), ""),
         (Needs(brokers=3, replicas=3, min_in_sync=2, level=2), ""),
-        (Needs(brokers=4), "it needs 4 brokers"),
+        (Needs(brokers=4), "it needs a cluster of 4 brokers"),
+        (Needs(brokers=2), "it needs a cluster of 2 brokers"),
         (Needs(level=1), "it needs transaction.version 1, and this cluster has 2"),
         (
             Needs(settings={"transaction.max.timeout.ms": "5000"}),
