@@ -169,11 +169,28 @@ def test_the_smoke_profile_and_all_protocol_cases_are_performed(
     results = results_of(tmp_path / "smoke" / "run", ended, cluster)
     assert [each["verdict"] for each in results["scenarios"]] == ["PASS"]
     assert [each["convicted"] for each in results["controls"]] == [True]
-    ended = run(cluster, given, tmp_path / "cases", suite="suites/protocol")
-    cases = results_of(tmp_path / "cases" / "run", ended, cluster)["cases"]
+    protocol_cases_find_nothing_new(cluster, given, tmp_path / "cases")
+
+
+def protocol_cases_find_nothing_new(cluster: LocalCluster, given: dict[str, str], place: Path) -> None:
+    """All protocol cases on a cluster: most pass, those that cannot be performed there are left out."""
+    ended = run(cluster, given, place, suite="suites/protocol")
+    cases = results_of(place / "run", ended, cluster)["cases"]
     unknown = [each["id"] for each in cases if each["verdict"] not in FINE and not each["known"]]
     assert not unknown, ended.output
     assert sum(each["verdict"] == "PASS" for each in cases) > CASES_AT_LEAST
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("brokers", "inside"), [(3, False), (5, True)], ids=["rights-on-the-prefix", "five-brokers"])
+def test_cases_that_cannot_be_performed_are_left_out(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, brokers: int, *, inside: bool
+) -> None:
+    """Of a principal that may not look inside, and of a cluster whose brokers are not three; no case is an error."""
+    spec = ClusterSpec(release=RELEASE, brokers=brokers, secured=SecuredListener())
+    with launcher(tmp_path_factory)(spec) as cluster:
+        grant(cluster, inside=inside)
+        protocol_cases_find_nothing_new(cluster, login(cluster), tmp_path)
 
 
 #: Each way in with the other library that also reads; those that only write with one of each kind.
