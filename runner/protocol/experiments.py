@@ -21,9 +21,10 @@ from runner.config import RunConfig
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
+from runner.given.look import looked_at
 from runner.lanes import Lanes
 from runner.protocol.case_runner import CaseResult, CaseRunner, ProtocolCase
-from runner.protocol.given_cases import hindrance, looked_at, without_commands
+from runner.protocol.given_cases import hindrance, without_commands
 from runner.protocol.queues import queues
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs

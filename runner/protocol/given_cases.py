@@ -9,21 +9,17 @@ the user are for scenarios.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster, NotOursError
 from fixtures.clusters.given.runtime import GivenRuntime
-from fixtures.clusters.locks.releases import ReleaseFiles
 from fixtures.clusters.observing.coordinators import NoCoordinatorTopicError
-from fixtures.clusters.spec import ClusterSpec
 from runner.environment import Environment
-from runner.given.options import GivenOptions
 from runner.given.removal import remove
 from runner.protocol.toolkit.case import LEVEL_OF_NEW_CLUSTERS, Needs
 from verification.vocabulary.verdict import NOT_IMPLEMENTED
@@ -90,18 +86,6 @@ def _hindrances(needs: Needs, cluster: GivenCluster, *, one_broker: bool, inside
     level = cluster.levels().get("transaction.version", 0)
     if needs.level not in (None, LEVEL_OF_NEW_CLUSTERS, level):
         yield f"it needs transaction.version {needs.level}, and this cluster has {level}"
-
-
-@contextmanager
-def looked_at(given: GivenOptions, files: ReleaseFiles) -> Iterator[GivenCluster]:
-    """The cluster of the user, to look at it; nothing is created there. Raises ObservationError."""
-    runtime = GivenRuntime(
-        connection=given.connection, files=files, toxiproxy=None, commands=BrokerCommands(), program=given.program
-    )
-    with TemporaryDirectory(prefix="onceproof-look-") as place:
-        spec = ClusterSpec(release=files.release.version)
-        with closing(runtime.launch(spec, Path(place), keep_data=False)) as cluster:
-            yield cluster
 
 
 def reason_to_leave_out(error: Exception, cluster: GivenCluster) -> str:

@@ -21,12 +21,13 @@ from runner.config import PIPELINES, RunConfig, Runtime
 from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
+from runner.given.look import looked_at
 from runner.given.passed_windows import PassedWindows
 from runner.given.window_relay import WindowNotBegunError
 from runner.lanes import Lanes, Queue
 from runner.resources import JUDGED_WITHIN_S, RunResources
 from runner.run_record_writer import RunRecordWriter
-from runner.scenarios.given_run import hindrance
+from runner.scenarios.given_run import controller_hindrance, hindrance, strikes_controller
 from runner.scenarios.planning import (
     LOCAL_ONLY,
     asked_for,
@@ -135,7 +136,7 @@ class ScenarioExperiments(Experiments):
         """Whether a scenario cannot be run on this runtime, or by its client; if so, that is recorded."""
         key, why = self._key(item), ""
         if environment.runtime == Runtime.GIVEN:
-            why = self._hindrance(self._scenarios[key])
+            why = self._hindrance(self._scenarios[key]) or self._without_controller(self._scenarios[key], environment)
         elif environment.runtime != Runtime.LOCAL and item.get_closest_marker(LOCAL_ONLY) is not None:
             why = f"not run on {environment.runtime}: {_NOT_LOCAL}"
         if reason := why or inapplicable_to(self._scenarios[key]):
@@ -147,6 +148,13 @@ class ScenarioExperiments(Experiments):
         """Why a scenario cannot be run on the cluster of the user."""
         assert self.config.given is not None, "only that cluster hinders"
         return hindrance(scenario, self.config.release.version, self.config.given.commands)
+
+    def _without_controller(self, scenario: Scenario, environment: Environment) -> str:
+        """Why a scenario cannot strike the active controller of the user's cluster, if it does that."""
+        if self.config.given is None or not strikes_controller(scenario):
+            return ""
+        with looked_at(self.config.given, environment.files) as cluster:
+            return controller_hindrance(cluster)
 
     def _performed(self, item: pytest.Item, ended: Callable[[pytest.Item], None], outcome: Future[Judgement]) -> None:
         """Tell the plugin when the verdict is known. After the last scenario the judge waits for no other."""

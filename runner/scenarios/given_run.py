@@ -23,6 +23,7 @@ from chaos.faults.watching import WatchOthers
 from chaos.faults.zombies import PartitionedZombie, PausedZombie
 from chaos.link_targets import FromSite
 from chaos.schedule import Step
+from chaos.targets import Controller
 from fixtures.clusters.errors import ObservationError
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.clusters.given.cluster import GivenCluster
@@ -67,6 +68,19 @@ def hindrance(scenario: Scenario, release: str, commands: BrokerCommands) -> str
     if settings := scenario.cluster(release=release).broker_settings:
         return f"it needs brokers with {', '.join(f'{name}={value}' for name, value in sorted(settings.items()))}"
     return next(filter(None, (_hindrance(step, commands) for step in scenario.schedule)), "")
+
+
+def strikes_controller(scenario: Scenario) -> bool:
+    """Whether a fault of the scenario strikes the active controller."""
+    return any(isinstance(getattr(step.fault, "target", None), Controller) for step in scenario.schedule)
+
+
+def controller_hindrance(cluster: GivenCluster) -> str:
+    """Why commands of the user cannot strike the active controller; empty if they can. Raises ObservationError."""
+    controller = cluster.view().controller
+    if controller is None:
+        return "this principal may not know the active controller"
+    return "" if controller in cluster.brokers else f"the active controller is node {controller}, which is no broker"
 
 
 def _hindrance(step: Step, commands: BrokerCommands) -> str:

@@ -193,6 +193,20 @@ def test_cases_that_cannot_be_performed_are_left_out(
         protocol_cases_find_nothing_new(cluster, login(cluster), tmp_path)
 
 
+@pytest.mark.parametrize("entered", MODES[-1:], indirect=True, ids=named)
+def test_a_controller_that_is_no_broker_is_not_struck(
+    entered: tuple[LocalCluster, dict[str, str]], tmp_path: Path
+) -> None:
+    """No command is run for a node that commands of brokers do not know."""
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[commands]\ncrash = "touch {broker}"\nrestart = "rm {broker}"\n', encoding="utf-8")
+    ended = run(*entered, tmp_path, "--faults", str(faults), "-k", "controller_crash")
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    assert [(each["verdict"], each["reason"]) for each in results["scenarios"]] == [
+        ("NOT_APPLICABLE", "the active controller is node 4, which is no broker")
+    ], ended.output
+
+
 #: Each way in with the other library that also reads; those that only write with one of each kind.
 OTHERS = ("kafka-python", "aiokafka", "franz-go", "sarama")
 ENTRIES = [

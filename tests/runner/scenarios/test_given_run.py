@@ -20,11 +20,11 @@ from chaos.faults.sites import CutSite
 from chaos.frames import Direction, Drop, FrameFilter
 from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.schedule import Step
-from chaos.targets import LeaderOf
+from chaos.targets import Controller, LeaderOf
 from fixtures.clusters.given.broker_commands import BrokerCommands
 from fixtures.pipelines.manifest import Pipeline
 from fixtures.workloads import OrderFanOut, PipelineWorkload, WorkloadPlan
-from runner.scenarios.given_run import GivenScenarioRun, hindrance
+from runner.scenarios.given_run import GivenScenarioRun, controller_hindrance, hindrance, strikes_controller
 from runner.scenarios.scenario import THREE_BROKERS, ClusterMaker, Scenario
 from wire.errors import BrokerError
 
@@ -34,13 +34,8 @@ FAN_OUT = OrderFanOut(partitions=4)
 RESPONSES = FrameFilter(api="EndTxn", direction=Direction.RESPONSE)
 
 
-def why(
-    *faults: Fault,
-    commands: BrokerCommands = CRASH,
-    cluster: ClusterMaker = THREE_BROKERS,
-    workload: WorkloadPlan = FAN_OUT,
-) -> str:
-    scenario = Scenario(
+def scenario(*faults: Fault, cluster: ClusterMaker = THREE_BROKERS, workload: WorkloadPlan = FAN_OUT) -> Scenario:
+    return Scenario(
         name="family/case",
         test_name="test_case",
         claim="A claim.",
@@ -51,7 +46,10 @@ def why(
         workload=workload,
         schedule=tuple(Step(fault=each) for each in faults),
     )
-    return hindrance(scenario, "4.3.1", commands)
+
+
+def why(*faults: Fault, commands: BrokerCommands = CRASH, **subject: Any) -> str:
+    return hindrance(scenario(*faults, **subject), "4.3.1", commands)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +85,23 @@ def test_faults_of_clients_of_their_network_and_by_commands_are_possible(fault: 
 def test_other_faults_are_not_and_the_reason_is_named(fault: Fault, said: str) -> None:
     """Also if it is the second one."""
     assert said in why(KillClient("producer", SyncPoint.BEFORE_COMMIT), fault)
+
+
+@pytest.mark.parametrize(
+    ("controller", "said"),
+    [
+        (2, ""),
+        (4, "the active controller is node 4, which is no broker"),
+        (None, "this principal may not know the active controller"),
+    ],
+)
+def test_commands_strike_a_controller_only_if_it_is_a_broker(controller: int | None, said: str) -> None:
+    """They are of brokers: another node would be struck by a command that was not written for it."""
+    cluster: Any = SimpleNamespace(brokers=(1, 2, 3), view=lambda: SimpleNamespace(controller=controller))
+    assert controller_hindrance(cluster) == said
+    struck, other = (scenario(CrashBroker(each)) for each in (Controller(), LEADER))
+    assert strikes_controller(struck)
+    assert not strikes_controller(other)
 
 
 def test_a_crash_needs_its_command() -> None:
