@@ -110,9 +110,9 @@ def refused_members(evidence: RunEvidence) -> int:
 def lso_stood(evidence: RunEvidence) -> int:
     """Partitions whose LSO stayed at a killed client's open transaction for half a transaction timeout or more."""
     least_s = evidence.experiment.transaction_timeout_s / 2
-    killed = lso_samples.abandoned_ns(evidence)
+    left = [operation for operation, _ in lso_samples.abandoned(evidence)]
     return sum(
-        any(lso_samples.lso_stood_s(evidence, place, each) >= least_s for each in killed)
+        any(lso_samples.lso_stood_s(evidence, place, each) >= least_s for each in left)
         for place in lso_samples.outputs(evidence)
     )
 

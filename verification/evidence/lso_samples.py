@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, takewhile, zip_longest
+from itertools import groupby, zip_longest
 
 from verification.evidence.run_evidence import RunEvidence
 from verification.vocabulary.experiment import EFFECT, TopicRole
@@ -106,18 +106,19 @@ def no_leader_seen(evidence: RunEvidence, place: Place, from_ns: int, until_ns: 
     return bool(looks) and looks[-1].leader in (NO_LEADER, UNSEEN)
 
 
-def abandoned_ns(evidence: RunEvidence) -> tuple[int, ...]:
-    """When clients were killed within a transaction whose end they had not yet requested."""
+def abandoned(evidence: RunEvidence) -> Iterator[tuple[Operation, int]]:
+    """Operations within whose transaction clients were killed before they had requested its end, and when."""
     open_in = {
-        each.process
+        each.process: each
         for each in evidence.history.of(Operation)
         if each.transactional_id is not None
         and each.action is not Action.INIT
         and each.outcome is Outcome.INFO
         and each.decided_ns is None
     }
-    killed = (each for each in evidence.history.of(ProcessRecord) if each.end == "killed")
-    return tuple(sorted(each.ended_ns for each in killed if each.process in open_in))
+    for each in evidence.history.of(ProcessRecord):
+        if each.end == "killed" and each.process in open_in:
+            yield open_in[each.process], each.ended_ns
 
 
 def _looks_from(evidence: RunEvidence, place: Place, at_ns: int) -> list[Sample]:
@@ -126,21 +127,14 @@ def _looks_from(evidence: RunEvidence, place: Place, at_ns: int) -> list[Sample]
     return looks if looks and looks[0].last_stable_offset < looks[0].high_watermark else []
 
 
-def lso_stood_s(evidence: RunEvidence, place: Place, since_ns: int) -> float:
-    """How long samples show the LSO below the high watermark of a given moment, and before it at the same offset.
-
-    An offset belongs to one transaction, so before that moment it stood at the same one.
-    """
-    looks = _looks_from(evidence, place, since_ns)
-    if not looks:
-        return 0.0
-    first, before = looks[0], [each for each in answered(evidence, place) if each.at_ns < since_ns]
-    after = takewhile(lambda each: each.last_stable_offset < first.high_watermark, looks)
-    held = takewhile(
-        lambda each: first.last_stable_offset == each.last_stable_offset < each.high_watermark, before[::-1]
-    )
-    times = [each.at_ns for each in (*held, *after)]
-    return (max(times) - min(times)) / NS
+def lso_stood_s(evidence: RunEvidence, place: Place, left: Operation) -> float:
+    """How long samples show the LSO at the first record of an operation's transaction; 0 where it wrote none."""
+    rows = evidence.capture_reader.producer_rows(left.process, left.operation)
+    # The producer's other transactions are among them.
+    own = (*place, left.process, left.operation)
+    first = min((row[2] for row in rows if (*row[:2], *row[4:6]) == own), default=UNSEEN)
+    held = [each.at_ns for each in answered(evidence, place) if each.last_stable_offset == first < each.high_watermark]
+    return (max(held) - min(held)) / NS if held else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +158,7 @@ def overdue(evidence: RunEvidence) -> Iterator[Overdue]:
     if not all(each.processes for each in evidence.history.of(FaultRecord)):
         return
     bound_ns = int((evidence.experiment.transaction_timeout_s + MARKERS_S) * NS)
-    for killed_ns in abandoned_ns(evidence):
+    for _, killed_ns in abandoned(evidence):
         for place in outputs(evidence):
             looks = _looks_from(evidence, place, killed_ns)
             expired = [each for each in looks[2:] if each.at_ns > looks[1].at_ns + bound_ns]
