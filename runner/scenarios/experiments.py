@@ -10,12 +10,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.clusters.errors import ObservationError
+from fixtures.clusters.locks.releases import ReleaseFiles, fetch_release
 from reports.model.run_record import Ended, Planned
 from runner.config import PIPELINES, RunConfig, Runtime
 from runner.environment import Environment
@@ -96,6 +99,13 @@ class ScenarioExperiments(Experiments):
         hindrances = {key: self._hindrance(each) for key, each in given}
         return listed([self.planned(item) for item in items], outlines, hindrances)
 
+    def left_out(self, items: Iterable[pytest.Item]) -> Iterator[str]:
+        """Scenarios that strike an active controller that is no broker. Raises ObservationError."""
+        files = fetch_release(self.config.release)
+        for key, scenario in ((self._key(each), self._described(each)) for each in items):
+            if not self._hindrance(scenario) and (why := self._unstruck(scenario, files)):
+                yield f"{key} cannot be performed: {why}"
+
     def asked_for(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         """The scenarios of an upgrade that `-k` selects, by their stages or by their names."""
         return asked_for(items, self.config)
@@ -136,7 +146,9 @@ class ScenarioExperiments(Experiments):
         """Whether a scenario cannot be run on this runtime, or by its client; if so, that is recorded."""
         key, why = self._key(item), ""
         if environment.runtime == Runtime.GIVEN:
-            why = self._hindrance(self._scenarios[key]) or self._without_controller(self._scenarios[key], environment)
+            # Where no broker answers now, the scenario itself says so.
+            with suppress(ObservationError):
+                why = self._hindrance(self._scenarios[key]) or self._unstruck(self._scenarios[key], environment.files)
         elif environment.runtime != Runtime.LOCAL and item.get_closest_marker(LOCAL_ONLY) is not None:
             why = f"not run on {environment.runtime}: {_NOT_LOCAL}"
         if reason := why or inapplicable_to(self._scenarios[key]):
@@ -149,11 +161,11 @@ class ScenarioExperiments(Experiments):
         assert self.config.given is not None, "only that cluster hinders"
         return hindrance(scenario, self.config.release.version, self.config.given.commands)
 
-    def _without_controller(self, scenario: Scenario, environment: Environment) -> str:
+    def _unstruck(self, scenario: Scenario, files: ReleaseFiles) -> str:
         """Why a scenario cannot strike the active controller of the user's cluster, if it does that."""
         if self.config.given is None or not strikes_controller(scenario):
             return ""
-        with looked_at(self.config.given, environment.files) as cluster:
+        with looked_at(self.config.given, files) as cluster:
             return controller_hindrance(cluster)
 
     def _performed(self, item: pytest.Item, ended: Callable[[pytest.Item], None], outcome: Future[Judgement]) -> None:
