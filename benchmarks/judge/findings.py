@@ -16,7 +16,6 @@ from benchmarks.judge.errors import DisagreementError
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.experiment import Experiment
-from verification.vocabulary.violations import RawViolation
 
 #: How many differences an error names.
 NAMED = 5
@@ -33,23 +32,6 @@ class FoundViolation(NamedTuple):
     partition: int | None = None
     offset: int | None = None
     observer: str | None = None
-
-
-def of_violations(violations: Iterable[RawViolation]) -> list[FoundViolation]:
-    """The violations that a judge has in memory, in these columns."""
-    return [
-        FoundViolation(
-            str(each.anomaly),
-            each.process,
-            each.operation,
-            each.index,
-            each.topic_index,
-            each.partition,
-            each.offset,
-            each.observer,
-        )
-        for each in violations
-    ]
 
 
 def of_judgement(directory: RunDirectory, experiment: Experiment) -> list[FoundViolation]:

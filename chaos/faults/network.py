@@ -1,7 +1,7 @@
 """Faults of the network between brokers: cut followers, isolated brokers.
 
 A link is named by the side that opens the connection. Followers fetch from their leader, so cutting *follower →
-leader* stops replication. Cutting leader → follower changes nothing; such a fault is refused when the schedule is built.
+leader* stops replication. Cutting leader → follower changes nothing, so no fault does it.
 """
 
 from __future__ import annotations
@@ -51,26 +51,6 @@ class CutFollowers:
             heal=lambda: arena.cluster.links.restore(*links),
             partitions=(at,),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class CutLeaderFromFollowers:
-    """Leader → follower. Refused: followers open the connections that replicate, so nothing would happen."""
-
-    topic: str
-    partition: int
-
-    def describe(self) -> str:
-        """The fault and its target in words."""
-        return f"leader of {self.topic}-{self.partition} cut towards its followers"
-
-    def futility(self) -> str | None:
-        """Always futile."""
-        return "followers fetch from the leader; cutting the links that a leader opens to its followers changes nothing"
-
-    def inject(self, arena: Arena) -> Injection:
-        """Never reached through a schedule; raises InjectionError."""
-        raise InjectionError(f"{self.describe()} has no effect on {arena.cluster.brokers}: {self.futility()}")
 
 
 @dataclass(frozen=True, slots=True)

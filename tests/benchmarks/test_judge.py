@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from benchmarks.judge.contenders import (
 )
 from benchmarks.judge.errors import EvidenceSizeError
 from benchmarks.judge.figures import Size, bounds, page, ratios, seen
-from benchmarks.judge.findings import agree, kinds, of_violations, read
+from benchmarks.judge.findings import FoundViolation, agree, kinds, read
 from benchmarks.judge.generator.block import NUMBER_MAX
 from benchmarks.judge.generator.evidence import Made, make
 from benchmarks.judge.generator.operations import TURN_NS
@@ -38,6 +39,7 @@ from verification.evidence.run_evidence import read_run
 from verification.judge.primary_findings import attribute
 from verification.reference import judge_rows
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.violations import RawViolation
 
 #: Anomalies that need live observers, a claim of survival, the coordinators' log, an upgrade, or a pipeline of others.
 NOT_SHOWN = {
@@ -89,6 +91,23 @@ def test_equal_plans_make_equal_evidence(tmp_path: Path) -> None:
     assert first == again
     assert contents(one)["log/part-0-0.parquet"] != contents(other)["log/part-0-0.parquet"]
     assert first.planted != else_.planted
+
+
+def of_violations(violations: Iterable[RawViolation]) -> list[FoundViolation]:
+    """The violations that a judge has in memory, in these columns."""
+    return [
+        FoundViolation(
+            str(each.anomaly),
+            each.process,
+            each.operation,
+            each.index,
+            each.topic_index,
+            each.partition,
+            each.offset,
+            each.observer,
+        )
+        for each in violations
+    ]
 
 
 @pytest.mark.parametrize(("seed", "numbers_from"), [(1, 0), (2, NEARLY_ROUND)])

@@ -20,7 +20,7 @@ from chaos.faults.databases import CrashDatabase
 from chaos.faults.fault import Fault, HoldsClients
 from chaos.faults.frames import TamperFrames
 from chaos.faults.late_duplicate import LateDuplicate
-from chaos.faults.network import CutFollowers, CutLeaderFromFollowers, IsolateBrokers
+from chaos.faults.network import CutFollowers, IsolateBrokers
 from chaos.faults.pipelines import CrashPeer, CutInstance, KillInstance, KillPart, PauseInstance
 from chaos.faults.sites import CutSite, DegradeSite, LoseResponses
 from chaos.faults.watching import WatchOthers
@@ -131,7 +131,7 @@ def faults() -> set[type]:
 
 def test_every_fault_is_tried() -> None:
     """All but the futile one, `LateDuplicate`, which needs real links, and `WatchOthers`, which strikes nothing."""
-    tried = {type(fault) for fault in EFFECTIVE} | {CutLeaderFromFollowers, LateDuplicate, WatchOthers}
+    tried = {type(fault) for fault in EFFECTIVE} | {LateDuplicate, WatchOthers}
     assert tried == faults()
 
 
@@ -272,9 +272,7 @@ def test_a_fault_that_cannot_be_applied_is_recorded_with_its_error() -> None:
 
 
 def test_a_futile_fault_is_refused_when_the_schedule_is_built() -> None:
-    """Leader → follower carries no replication, so surviving its cut would prove nothing."""
-    with pytest.raises(FutileFaultError, match="followers fetch from the leader"):
-        Step(fault=CutLeaderFromFollowers("billing-events", 0))
+    """It changes nothing, so surviving it would prove nothing."""
     with pytest.raises(FutileFaultError, match="neither latency nor rate"):
         Step(fault=DegradeSite(APP))
     with pytest.raises(FutileFaultError, match="share a site"):
