@@ -1,6 +1,7 @@
 """The second cluster of a pipeline that spans two: one broker of the release under test.
 
-Nothing there is evidence. Whatever comes to the outputs has to come back to the cluster under test, where it is judged.
+Nothing there is judged. Whatever comes to the outputs has to come back to the cluster under test, where it is. The log of
+the copies is kept, because it can show why one came back twice.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from fixtures.closing import Closing
 from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.recording.committed_records import committed
+from fixtures.recording.quiescence import Quiescence
 from fixtures.workloads.pipeline import PIPELINE
 from wire.client import Client
 from wire.fetch import fetch_log
-from wire.messages import Definitions
 from wire.values import Isolation, TopicPartition
 
 #: The variable by which a pipeline gets its bootstrap servers.
@@ -28,7 +29,7 @@ class PeerCluster(Closing):
     """The second cluster; `inputs` are the topics of the run whose copies it has, under names that end with theirs."""
 
     cluster: RunningCluster
-    client: Client
+    quiescence: Quiescence
     inputs: tuple[str, ...]
 
     @classmethod
@@ -42,8 +43,12 @@ class PeerCluster(Closing):
     ) -> PeerCluster:
         """Start it. Raises the errors of `launch`."""
         cluster = launch(replace(ClusterSpec.of_one_broker(release), sites=(PIPELINE,)))
-        client = Client(cluster.witness_bootstrap, Definitions.load(definitions), client_id="peer")
-        return cls(cluster=cluster, client=client, inputs=inputs)
+        return cls(cluster=cluster, quiescence=Quiescence(cluster, definitions), inputs=inputs)
+
+    @property
+    def client(self) -> Client:
+        """A client of the witness listener."""
+        return self.quiescence.client
 
     @property
     def environment(self) -> dict[str, str]:
@@ -62,7 +67,7 @@ class PeerCluster(Closing):
 
     def close(self) -> None:
         """End it."""
-        self.client.close()
+        self.quiescence.close()
         self.cluster.close()
 
 

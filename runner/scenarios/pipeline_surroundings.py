@@ -16,10 +16,13 @@ from fixtures.clusters.runtime import RunningCluster
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.databases.run_database import RunDatabase, open_server
 from fixtures.pipelines.manifest import Pipeline
+from fixtures.recording.peer_log import input_numbers, peer_log
 from fixtures.recording.quiescence import Quiescence
 from fixtures.workloads import PipelineWorkload, WorkloadPlan
 from runner.scenarios.peer_cluster import PeerCluster
 from runner.scenarios.pipeline_drain import PipelineDrain
+from verification.evidence import peer_file
+from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.quiescent_state import PartitionEnd, QuiescentState
 from wire.values import TopicPartition
@@ -118,6 +121,13 @@ class PipelineSurroundings:
             changelog = f"{self.workload.group(self.named)}-{self.workload.pipeline.store}-changelog"
             captures = replace(captures, kept_counts=quiescence.kept_counts(clients, changelog))
         return captures, effects
+
+    def keep_peer(self, directory: RunDirectory, quiescence: Quiescence, run: str) -> None:
+        """Write down the log of the second cluster, if there is one. Raises WireError."""
+        if self.peer is not None and self.workload is not None:
+            numbers = input_numbers(quiescence.client, quiescence.places(self.peer.inputs), run)
+            log = peer_log(self.peer.quiescence, numbers, run, timeout_s=self.workload.transaction_timeout_s)
+            peer_file.write(directory.peer, log)
 
     def close(self) -> None:
         """End the database and the second cluster."""

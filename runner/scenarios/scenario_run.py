@@ -229,6 +229,7 @@ class ScenarioRun(DescribedRun):
         clients = self.directory.root / "clients"
         self.captures, self._effects = self.surroundings.pinned(self.captures, self.quiescence, clients)
         self.captures.write(self.directory.captures)
+        self.surroundings.keep_peer(self.directory, self.quiescence, self.run)
         self.keep_transaction_log()
         self.write_experiment()
 
@@ -292,7 +293,10 @@ class ScenarioRun(DescribedRun):
         self._sampler = self._metrics = None
 
     def _keep_broker_logs(self) -> None:
-        logs = self.cluster.directory / "brokers"
-        if logs.is_dir():
-            with suppress(OSError):
-                shutil.copytree(logs, self.directory.brokers, dirs_exist_ok=True)
+        kept = {self.directory.brokers: self.cluster}
+        if (peer := self.surroundings.peer) is not None:
+            kept[self.directory.brokers / "second-cluster"] = peer.cluster
+        for place, cluster in kept.items():
+            if (logs := cluster.directory / "brokers").is_dir():
+                with suppress(OSError):
+                    shutil.copytree(logs, place, dirs_exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Longer than a broker needs to stop, shorter than a case.
 TIMEOUT_MS = 4000
+#: Shorter than the time in which a broker is away.
+PASSES_MS = 2000
 #: All brokers start at the same time, and a coordinator checks timeouts every second.
 ENDED_WITHIN_S = 30.0
 #: The cleaner looks for work ten times a second, and the machine may be busy.
@@ -118,6 +121,25 @@ def test_a_clean_restart_changes_no_transaction(case: CaseContext) -> None:
     population.expect_known()
     expect_timed_out(case, late, other)
     population.expect_on()
+
+
+@requirement("COORD-13", "COORD-06")
+@shares("crashed", time_critical=True)
+def test_a_timeout_passes_while_the_only_broker_is_down(case: CaseContext) -> None:
+    """A transaction that timed out while the only broker was down is aborted, and the next commit shows nothing of it."""
+    (at,) = case.topic()
+    late = ScriptedProducer(case, f"{case.name}-late", timeout_ms=PASSES_MS).ready().writes(at, values=["late"])
+    case.require("the state of the one that is to time out", case.inspect.state(f"{case.name}-late"), "Ongoing")
+    over_s = time.monotonic() + PASSES_MS / 1000
+    with brokers.crashed(case, *case.brokers):
+        # Nothing that could be asked says that it is over. The coordinator looks a second after its start, and partitions
+        # may have no leader then.
+        case.poll_until(lambda: time.monotonic() >= over_s, bool, within_s=PASSES_MS / 1000)
+    expect_timed_out(case, late, at)
+    case.expect("the markers", [kind for kind, _, _ in case.inspect.markers(at)], ["abort"])
+    case.set_up("the next InitProducerId", late.init)
+    late.writes(at, values=["next"]).ends(commit=True)
+    case.expect("what a reader is given after the next commit", case.inspect.committed(at), ["next"])
 
 
 @requirement("COORD-13")

@@ -20,6 +20,7 @@ from verification.__main__ import main
 from verification.coverage.coverage import MEASURES
 from verification.evidence import history_file, transaction_log_file, verdict_file
 from verification.evidence.columns import DELIVERED, LOG
+from verification.evidence.peer_file import PeerPartition
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.transaction_log_file import LogHeader, LogLeader, LogRange
 from verification.scripts import script
@@ -90,6 +91,7 @@ VALUES: dict[str, type] = {
     "log range": LogRange,
     "log leader": LogLeader,
     "entry": Entry,
+    "peer.jsonl.gz": PeerPartition,
     "topic state": TopicState,
     "verdicts.json": ScenarioVerdict,
     "circumstances": Circumstances,

@@ -18,7 +18,7 @@ def row(scenario: str, verdict: str = "PASS", *, convicted: bool | None = None, 
         "key": f"pipelines-{scenario}-confluent-1",
         "verdict": verdict,
         "convicted": convicted,
-        "known_bugs": [],
+        "known_bugs": [""] * len(found),
         "seconds": 40.0,
         "scenario": scenario,
         "pipeline": f"copier-{scenario}",
@@ -31,6 +31,8 @@ def row(scenario: str, verdict: str = "PASS", *, convicted: bool | None = None, 
     }
 
 
+#: A right way that fails by a known bug of the broker.
+KNOWN = row("right", "FAIL", duplicate=32) | {"known_bugs": ["KB-16"]}
 GOOD, BAD = row("right"), row("mistake", "FAIL", convicted=True, duplicate=12)
 
 
@@ -68,10 +70,19 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PipelineRun]:
     [
         ((GOOD, BAD), None),
         ((row("right", "FAIL", lost_write=1),), "pipelines-right-confluent-1 is FAIL"),
+        ((KNOWN, BAD), None),
+        ((KNOWN | {"known_bugs": ["KB-16", ""]},), "pipelines-right-confluent-1 is FAIL"),
         ((row("right", "INCONCLUSIVE"),), "pipelines-right-confluent-1 is INCONCLUSIVE"),
         ((GOOD, row("mistake", "PASS", convicted=False)), "pipelines-mistake-confluent-1 was not detected"),
     ],
-    ids=["as expected", "a right way fails", "nothing decided", "a mistake is missed"],
+    ids=[
+        "as expected",
+        "a right way fails",
+        "by a known bug",
+        "not by it alone",
+        "nothing decided",
+        "a mistake is missed",
+    ],
 )
 def test_a_right_way_must_pass_and_a_mistake_be_detected(
     rows: tuple[dict[str, Any], ...], objection: str | None
@@ -89,6 +100,7 @@ def test_the_page_has_a_column_for_each_run_and_counts_what_was_found() -> None:
     assert mistake in page
     assert right in page
     assert f"2 of {len(MATRIX)} runs were made." in page
+    assert "| FAIL: 32 duplicate (KB-16); 900 in, 912 out |" in render([line(KNOWN)])
 
 
 def test_a_run_before_a_fault_was_added_says_so() -> None:

@@ -14,6 +14,7 @@ One scenario's directory:
                                        (`verification.vocabulary.quiescent_state`)
     transaction_log.jsonl.gz           records of `__transaction_state` (`verification.evidence.transaction_log_file`)
     counts.jsonl.gz                    keys and counts of outputs that count (`verification.evidence.counts_file`)
+    peer.jsonl.gz                      copies on a pipeline's second cluster (`verification.evidence.peer_file`)
     log/ uncommitted/ committed/       Parquet, schemas in `verification.sources.schema`
     brokers/broker-<i>.log
     findings/<anomaly>/                every violation with its records
@@ -41,6 +42,7 @@ CONTENTS = (
     ("captures.json", "ends and coordinator states at quiescence"),
     ("transaction_log.jsonl.gz", "records of __transaction_state"),
     ("counts.jsonl.gz", "keys and running counts of the outputs of a pipeline that counts"),
+    ("peer.jsonl.gz", "ends, copies of inputs and markers on a pipeline's second cluster"),
     ("acks", "each record's acknowledgement"),
     ("observations", "records that live observers received"),
     ("log", "every record and control record by offset, Parquet"),
@@ -100,6 +102,11 @@ class RunDirectory:
     def counts(self) -> Path:
         """counts.jsonl.gz."""
         return self.root / "counts.jsonl.gz"
+
+    @property
+    def peer(self) -> Path:
+        """peer.jsonl.gz."""
+        return self.root / "peer.jsonl.gz"
 
     @property
     def log(self) -> Path:

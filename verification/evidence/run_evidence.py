@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from verification.evidence import counts_file, history_file, transaction_log_file
+from verification.evidence import counts_file, history_file, peer_file, transaction_log_file
 from verification.evidence.assumptions import check_clock, check_polls, check_topics, log_starts
 from verification.evidence.capture_reader import CaptureReader, LocalCaptureReader
 from verification.evidence.history_file import UnfitHistoryError
+from verification.evidence.peer_file import PeerPartition
 from verification.evidence.row_types import Row
 from verification.evidence.run_directory import RunDirectory
 from verification.evidence.transaction_log_file import TransactionLog
@@ -47,7 +48,7 @@ class RunEvidence:
     """One run whose files are all there. `acks` maps processes, `observations` observers to their files.
 
     `transaction_log` is None in evidence without one: the records of coordinators are then unknown. `counts` are the rows
-    of `counts_file`.
+    of `counts_file`, and `peer` those of `peer_file`.
     """
 
     directory: RunDirectory
@@ -59,6 +60,7 @@ class RunEvidence:
     observations: dict[str, Path]
     transaction_log: TransactionLog | None = None
     counts: tuple[Row, ...] = ()
+    peer: tuple[PeerPartition, ...] = ()
 
     @property
     def run(self) -> str:
@@ -220,6 +222,7 @@ def read_run(directory: RunDirectory, capture_reader: CaptureReader | None = Non
         observations=_observations(directory.observations, experiment),
         transaction_log=log,
         counts=counts_file.read(directory.counts, experiment),
+        peer=peer_file.read(directory.peer),
     )
 
 

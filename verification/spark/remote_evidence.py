@@ -43,6 +43,7 @@ COPIED = frozenset(
         "captures.json",
         "transaction_log.jsonl.gz",
         "counts.jsonl.gz",
+        "peer.jsonl.gz",
         "acks",
         "observations",
     }

@@ -10,6 +10,8 @@ coordinator has nothing open for the transactional id any more. There are two pr
   it sent the markers no leader of the partition answered, and the last look named none: there was none, or no broker
   could tell, as while all brokers start. A coordinator that was restarted begins to send when it has loaded its log.
 
+Duplicates and a standstill by the second cluster of a pipeline have proofs of their own (`dropped_at_peer.py`).
+
 Limit: with the second proof, a leader that was not seen may have led in between. A marker that was written to such a leader
 and lost with it looks the same.
 
@@ -21,7 +23,9 @@ from __future__ import annotations
 from verification.evidence.lso_samples import leaderless, no_leader_seen
 from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.transaction_completions import sending_ns
+from verification.known_bugs.signatures.dropped_at_peer import dropped_at_peer
 from verification.known_bugs.signatures.facts import operation_of
+from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Operation
 from verification.vocabulary.violations import Partition, RawViolation
 
@@ -56,6 +60,8 @@ def without_marker(evidence: RunEvidence, ended: Operation) -> frozenset[Partiti
 
 def marker_dropped_while_leaderless(evidence: RunEvidence, violation: RawViolation) -> bool:
     """KB-16; see the module's docstring."""
+    if violation.anomaly in (Anomaly.DUPLICATE, Anomaly.NO_PROGRESS):
+        return dropped_at_peer(evidence, violation)
     ended = operation_of(evidence, violation)
     if ended is None or ended.decided_ns is None or not evidence.experiment.has_log:
         return False
