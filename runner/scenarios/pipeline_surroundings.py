@@ -126,8 +126,9 @@ class PipelineSurroundings:
         """Write down the log of the second cluster, if there is one. Raises WireError."""
         if self.peer is not None and self.workload is not None:
             numbers = input_numbers(quiescence.client, quiescence.places(self.peer.inputs), run)
-            log = peer_log(self.peer.quiescence, numbers, run, timeout_s=self.workload.transaction_timeout_s)
-            peer_file.write(directory.peer, log)
+            timeout_s = self.workload.transaction_timeout_s
+            # Read to its end first: half a file would be refused with all other evidence.
+            peer_file.write(directory.peer, tuple(peer_log(self.peer.quiescence, numbers, run, timeout_s=timeout_s)))
 
     def close(self) -> None:
         """End the database and the second cluster."""

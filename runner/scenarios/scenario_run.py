@@ -229,9 +229,16 @@ class ScenarioRun(DescribedRun):
         clients = self.directory.root / "clients"
         self.captures, self._effects = self.surroundings.pinned(self.captures, self.quiescence, clients)
         self.captures.write(self.directory.captures)
-        self.surroundings.keep_peer(self.directory, self.quiescence, self.run)
+        self.keep_peer_log()
         self.keep_transaction_log()
         self.write_experiment()
+
+    def keep_peer_log(self) -> None:
+        """Write down the log of the second cluster, if there is one. It is not judged, so all else is kept without it."""
+        try:
+            self.surroundings.keep_peer(self.directory, self.quiescence, self.run)
+        except WireError as error:
+            self.tell(f"the log of the second cluster is not kept: {error}")
 
     def keep_transaction_log(self) -> None:
         """Write down the coordinators' log, which is complete: no producer of the run is left."""

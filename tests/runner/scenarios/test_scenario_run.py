@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from fixtures.clients.errors import DriverSilentError
 from fixtures.clusters.errors import ClusterUnhealthyError
 from fixtures.errors import EnvironmentProblemError
 from fixtures.recording.recorder import Recorder
-from runner.scenarios import phases
+from runner.scenarios import phases, pipeline_surroundings
 from runner.scenarios.mock_run import MockScenarioRun
 from runner.scenarios.phases import run_scenario
 from runner.scenarios.pipeline_drain import PipelineDrain
@@ -27,10 +27,12 @@ from runner.scenarios.pipeline_surroundings import PipelineSurroundings
 from runner.scenarios.scenario_run import ScenarioRun
 from tests.support.fake_cluster import arena
 from verification.evidence import history_file
+from verification.evidence.peer_file import PeerPartition
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
 from verification.vocabulary.history import FaultRecord, LostNode
 from verification.vocabulary.quiescent_state import PartitionEnd
+from wire.errors import DeadlineError
 
 
 class Part:
@@ -279,3 +281,27 @@ def test_a_pipeline_that_is_not_empty_in_time_is_not_judged_by_its_copies() -> N
     judged, done = drained(Draining(9), timeout_s=0.0)
     assert not judged
     assert "9 offsets left" in done[-1]
+
+
+def test_a_second_cluster_that_cannot_be_read_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log is not judged: the run says that it is not kept, and leaves no half of it, which would be refused."""
+
+    def log(*_: object, **__: object) -> Iterator[PeerPartition]:
+        yield PeerPartition(topic="home.orders", partition=0, high_watermark=0, last_stable_offset=0, rows=())
+        raise DeadlineError("waited 15 s for home.orders-1")
+
+    monkeypatch.setattr(pipeline_surroundings, "input_numbers", lambda *_: {})
+    monkeypatch.setattr(pipeline_surroundings, "peer_log", log)
+    workload: Any = SimpleNamespace(transaction_timeout_s=10.0)
+    peer: Any = SimpleNamespace(inputs=("orders",), quiescence=None)
+    said: list[str] = []
+    scenario_run: Any = object.__new__(ScenarioRun)
+    scenario_run.directory = RunDirectory(tmp_path)
+    scenario_run._quiescence = SimpleNamespace(client=None, places=lambda _: ())
+    scenario_run.run, scenario_run.tell = "a1b2c3d4e5f6", said.append
+    scenario_run.surroundings = PipelineSurroundings(workload=workload, peer=peer)
+    scenario_run.keep_peer_log()
+    assert said == ["the log of the second cluster is not kept: waited 15 s for home.orders-1"]
+    assert not scenario_run.directory.peer.exists()

@@ -7,7 +7,7 @@ behind them. A producer gets a later epoch only when its transaction has ended. 
 
 A pipeline that stood still has this cause if a transaction hangs there: its producers have ended, its timeout is over, and
 the last stable offset is still below the high watermark. A worker of Kafka Connect that begins reads the topic of its
-positions to its end, and waits for ever if a transaction hangs in it.
+positions to its end, and waits for as long as a transaction hangs in it.
 
 Limit: neither shows that the partition had no leader when the marker was to be sent. The log of the broker says so
 (`brokers/second-cluster`).
