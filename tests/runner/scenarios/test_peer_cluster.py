@@ -9,6 +9,7 @@ import pytest
 
 from runner.scenarios import peer_cluster
 from runner.scenarios.peer_cluster import records_left
+from tests.support.planted.control_batches import marker
 from wire.records import Batch, Marker, decode, encode
 from wire.values import TopicPartition
 
@@ -17,11 +18,6 @@ PLACE = TopicPartition("home.orders", 0)
 
 def records(at: int, count: int, producer_id: int) -> bytes:
     return encode([(b"k", b"v")] * count, base_offset=at, producer_id=producer_id, transactional=True)
-
-
-def marker(at: int, producer_id: int, decision: Marker) -> bytes:
-    key = b"\0\0" + int(decision).to_bytes(2, "big")
-    return encode([(key, bytes(6))], base_offset=at, producer_id=producer_id, transactional=True, control=True)
 
 
 #: Three records that were committed, two that were aborted, one that was committed; 9 is the end.
