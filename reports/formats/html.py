@@ -9,13 +9,12 @@ and without its style sheet, which some CI servers strip. Autoescape is always o
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote
 
 from jinja2 import Environment
 
@@ -34,6 +33,7 @@ from reports.formats.charts.lanes import draw_lanes
 from reports.formats.charts.rates import draw
 from reports.formats.finding_page import columns_of, topic_of
 from reports.formats.glossary import GLOSSARY
+from reports.formats.issue_links import linked
 from reports.formats.page_budget import detailed
 from reports.formats.script_page import held_of, requests_of, steps
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
@@ -108,8 +108,16 @@ _COUNTED_AS = {
 _WORST_FIRST: tuple[Verdict | None, ...] = (*sorted(Verdict, reverse=True), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evidence:
+    """Where the evidence lies: the name of the directory of the run, and whether the page is in it."""
+
+    name: str
+    beside: bool
+
+
 def render(report: Report, directory: Path) -> str:
-    """The whole page; links to evidence are relative to `directory`, where the page will be."""
+    """The whole page, which will be in `directory`; it has no link to a file, because it is sent without the evidence."""
     anchors = _anchors(report)
     groups = matrix.groups(report)
     every = reasons(report)
@@ -148,15 +156,15 @@ def render(report: Report, directory: Path) -> str:
         number_of=list(anchors).index,
         folder=_folder,
         anchor=lambda key: anchors.get(key, "top"),
-        link=_linker(report.origin, directory),
+        evidence=_Evidence(name=report.origin.resolve().name, beside=report.origin.resolve() == directory.resolve()),
     )
-    return without_blanks(text)
+    return linked(without_blanks(text))
 
 
 def render_diff(comparison: BaselineComparison) -> str:
     """A page with the comparison of two runs only; without their reports it has no links."""
     template = _environment().get_template("diff.html.j2")
-    return without_blanks(template.render(comparison=comparison, sentences={}, proof=lambda _: "change"))
+    return linked(without_blanks(template.render(comparison=comparison, sentences={}, proof=lambda _: "change")))
 
 
 @cache
@@ -240,18 +248,6 @@ def _proof_links(report: Report, anchors: Mapping[str, str]) -> Callable[[str], 
     """A function from key to the fragment of its proof: the first example, else the section."""
     firsts = {each.key for each in report.scenarios if each.first_violation and not each.clear}
     return lambda key: f"first-{anchors[key]}" if key in firsts else anchors.get(key, "top")
-
-
-def _linker(origin: Path, directory: Path) -> Callable[[str], str]:
-    """A function from a path below `origin` to a reference from `directory`."""
-    prefix = os.path.relpath(origin, directory)
-
-    def link(path: str) -> str:
-        joined = os.path.normpath(os.path.join(prefix, path))  # noqa: PTH118 - a reference, not a file
-        slash = "/" if path.endswith("/") else ""
-        return quote(joined, safe="/._-", errors="replace") + slash
-
-    return link
 
 
 def _counted(tried: Sequence[Tried]) -> tuple[tuple[Verdict, int], ...]:

@@ -166,6 +166,9 @@ def _runs(report: Report) -> Iterator[str]:
 
 def _change(report: Report) -> Iterator[str]:
     """The changes since the baseline, or since that of each merged run; unchanged cases are only a number."""
+    if not report.comparisons:
+        yield ""
+        yield "Changes: no baseline was given; `--baseline FILE` compares with the `results.json` of an earlier run."
     for run, comparison in report.comparisons:
         of = f" of {literal(run, NAME_MAX)}" if run else ""
         yield from ("", f"### Change since the baseline{of}", "")

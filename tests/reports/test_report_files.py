@@ -16,8 +16,12 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import pytest
 
+from reports.comparing.baseline import of_results
+from reports.comparing.compare import against
+from reports.comparing.results import results
+from reports.formats import html, terminal
 from reports.formats import summary as summaries
-from reports.formats import terminal
+from reports.formats.issue_links import KIP_SEARCH, linked
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
@@ -50,29 +54,57 @@ def test_every_verdict_is_a_word_in_every_output_format(tmp_path: Path) -> None:
 
 
 def test_the_page_is_self_contained_and_needs_no_script(tmp_path: Path) -> None:
-    """No script, no external resource; every reference is an existing fragment or a file of the evidence."""
+    """No script, no external resource; every reference is an existing fragment or a public issue."""
     _, run = rendered(tmp_path, EVERY_VERDICT)
     page = page_of(run)
     assert not page.tags & {"script", "link", "iframe", "object", "embed", "img"}
     assert not page.resources
     assert "@import" not in (run / "report.html").read_text(encoding="utf-8")
     assert len(page.ids) == len(set(page.ids))
-    for reference in page.references:
-        if reference.startswith("#"):
-            assert reference[1:] in page.ids
-        else:
-            assert (run / reference).exists(), reference
+    assert page.dead_links == []
     assert {"TXN-25", "IDEMP-01", FAILED.key, CONTROL.key} <= set(page.ids)
 
 
-def test_a_page_written_elsewhere_links_to_the_evidence(tmp_path: Path) -> None:
-    """With another target directory the links still lead to the evidence."""
-    report, _ = rendered(tmp_path, (SMOKE, FAILED))
+def test_the_page_names_its_evidence_and_says_where_it_lies(tmp_path: Path) -> None:
+    """A page is sent without its evidence: paths are text, and each exists in the directory that the page names."""
+    report, run = rendered(tmp_path, (SMOKE, FAILED))
     target = tmp_path / "other" / "place"
     write_all(report, target)
-    links = [each for each in page_of(target).references if not each.startswith("#")]
-    assert links
-    assert all((target / link).exists() for link in links)
+    paths = re.findall(r"<code>(runs/[^<…]+)</code>", (target / "report.html").read_text(encoding="utf-8"))
+    assert len(paths) > 5
+    assert all((run / each).exists() for each in paths)
+    for directory, words in (
+        (run, f"{run.name}, which has this page"),
+        (target, f"directory of the run: {run.name} Run"),
+    ):
+        assert words in " ".join(page_of(directory).text.split())
+
+
+def test_a_kip_and_an_issue_in_the_text_are_links_to_where_they_are_public() -> None:
+    """Commands, charts, links and the head of the page stay as they are."""
+    kip = f'<a href="{KIP_SEARCH}KIP-890">KIP-890</a>'
+    issue = '<a href="https://issues.apache.org/jira/browse/KAFKA-20734">KAFKA-20734</a>'
+    of_client = '<a href="https://github.com/confluentinc/librdkafka/issues/4953">librdkafka#4953</a>'
+    assert linked("<p>KIP-890, (KAFKA-20734) librdkafka#4953.</p>") == f"<p>{kip}, ({issue}) {of_client}.</p>"
+    for same in (
+        "<head><title>KIP-890</title></head>",
+        '<p title="KIP-890">x</p>',
+        '<a href="#a">b KIP-890 <b>KAFKA-1</b></a>',
+        "<code>KAFKA-20734</code>",
+        "<svg><title>KIP-890</title><text>KIP-890</text></svg>",
+        "<p>KIP-x, MYKAFKA-12, KAFKA-, KIP-890b</p>",
+    ):
+        assert linked(same) == same
+
+
+def test_a_report_without_a_baseline_says_how_to_get_changes(tmp_path: Path) -> None:
+    """Page and summary name the option; with a baseline they show the changes instead."""
+    report, run = rendered(tmp_path, EVERY_VERDICT)
+    compared = against(report, of_results(results(report)))
+    for text in (page_of(run).text, summaries.render(report)):
+        assert "no baseline was given" in text
+    for text in (html.render(compared, run), summaries.render(compared)):
+        assert "no baseline was given" not in text
 
 
 def test_hostile_content_is_shown_and_never_interpreted(tmp_path: Path) -> None:

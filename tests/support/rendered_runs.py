@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from reports.comparing.baseline import of_results
 from reports.comparing.compare import against
 from reports.comparing.results import dumps
+from reports.formats.issue_links import JIRA_ISSUE, KIP_SEARCH, LIBRDKAFKA_ISSUE
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.report import Report
@@ -19,6 +21,10 @@ from tests.support.plans import FAILED, SMOKE, Plan, found
 from tests.support.run_directories import make_run
 
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+#: The addresses that a page may link to.
+PUBLIC = re.compile(
+    f"{re.escape(KIP_SEARCH.replace('&amp;', '&'))}KIP-[0-9]+|{JIRA_ISSUE}KAFKA-[0-9]+|{LIBRDKAFKA_ISSUE}[0-9]+"
+)
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 #: Markup, template syntax, escape sequences, control characters, Markdown, a bidirectional override, a lone surrogate.
@@ -58,6 +64,12 @@ class Page(HTMLParser):
         """Every end must match."""
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag
+
+    @property
+    def dead_links(self) -> list[str]:
+        """The links that lead nowhere when the page is alone: neither to a part of it, nor to a public issue."""
+        targets = {f"#{each}" for each in self.ids}
+        return [each for each in self.references if each not in targets and not PUBLIC.fullmatch(each)]
 
     def handle_data(self, data: str) -> None:
         """Visible and invisible text."""
