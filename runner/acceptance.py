@@ -79,13 +79,16 @@ def perform(run: AcceptanceRun) -> dict[str, Any]:
     """Perform one run and return its line. Raises the errors of `matrix_run.perform`."""
     options = [f"--kafka={run.release}", f"--runtime={run.runtime}", f"--client={run.client}", f"--seed={run.seed}"]
     line, results = matrix_run.perform(run.name, ["suites", *options], within_s=RUN_WITHIN_S)
+    return {**asdict(run), **line, **summed(results, UNREMARKABLE)}
+
+
+def summed(results: dict[str, Any], unremarkable: Sequence[str]) -> dict[str, Any]:
+    """What a line keeps of the results of a run; cases with `unremarkable` verdicts are only counted."""
     return {
-        **asdict(run),
-        **line,
         "scenarios": [row_of(each) for each in results["scenarios"]],
         "controls": [row_of(each) for each in results["controls"]],
         "case_verdicts": dict(Counter(each["verdict"] for each in results["cases"]).most_common()),
-        "cases": [_case_row(each) for each in results["cases"] if each["verdict"] not in UNREMARKABLE],
+        "cases": [_case_row(each) for each in results["cases"] if each["verdict"] not in unremarkable],
     }
 
 
