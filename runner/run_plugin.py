@@ -129,7 +129,7 @@ class RunPlugin:
             for kind, items in self._by_kind(session.items):
                 for line in kind.listed(items):
                     self.console.say(line)
-            self.console.say(summed_up(self.record.planned.values(), self.record.config))
+            self._sum_up()
             if session.config.option.dry_run and not self._looks_fit(session.items):
                 session.testsfailed = 1
             return True
@@ -137,10 +137,16 @@ class RunPlugin:
             raise session.Interrupted(f"{session.testsfailed} errors while collecting")
         if not session.items:
             return True
-        self.console.say(summed_up(self.record.planned.values(), self.record.config))
+        self._sum_up()
         if self.record.prepare_environment():
             self._perform(session.items)
         return True
+
+    def _sum_up(self) -> None:
+        """How much is run, how long that takes, and what a night leaves out."""
+        self.console.say(summed_up(self.record.planned.values(), self.record.config))
+        if self.record.left_out:
+            self.console.say(f"left out: {self.record.left_out}; the report names them")
 
     def _looks_fit(self, items: Sequence[pytest.Item]) -> bool:
         """Look at the cluster of the user, and say what can be performed there; whether it is fit."""

@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 class RunRecordWriter:
     """The record of one run, on disk after each change.
 
-    `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run. `withdrawn` are the
-    keys that the user left out by an early end. `anomalies` of scenarios that failed are for the live line, each with the
-    number of these scenarios. `last_words` are printed after the report.
+    `left_out` says how many repetitions do not fit into a night, and `options` have all facts of the plan that the report
+    names. `narrowed_by` names the arguments that left scenarios or cases out, and is empty for a whole run. `withdrawn` are
+    the keys that the user left out by an early end. `anomalies` of scenarios that failed are for the live line, each with
+    the number of these scenarios. `last_words` are printed after the report.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class RunRecordWriter:
         self.config = config
         self.console = console
         self.narrowed_by = ""
+        self.left_out = ""
+        self.options: dict[str, str] = {}
         self.withdrawn: set[str] = set()
         self.anomalies: Counter[str] = Counter()
         self.last_words: list[str] = []
@@ -187,6 +190,7 @@ class RunRecordWriter:
             planned=tuple(self.planned.values()),
             state=state,
             narrowed_by=self.narrowed_by,
+            options=self.options,
             accepted=self._acceptances,
             ended=tuple(self.ended.values()),
             problems=tuple(self._problems),

@@ -31,6 +31,7 @@ from runner.lanes import Lanes, Queue
 from runner.resources import JUDGED_WITHIN_S, RunResources
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios.given_run import controller_hindrance, hindrance, strikes_controller
+from runner.scenarios.night import left_out, recorded, said_of
 from runner.scenarios.planning import (
     LOCAL_ONLY,
     asked_for,
@@ -76,10 +77,14 @@ class ScenarioExperiments(Experiments):
         metafunc.parametrize("variant", found, ids=[str(each) for each in found])
 
     def chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-        """The scenarios of the profile by family, controls last."""
-        return in_order(
+        """The scenarios of the profile by family, controls last, without what does not fit into a night."""
+        found = in_order(
             [item for item in items if in_profile(self.config, {mark.name for mark in item.iter_markers()})]
         )
+        planned = {planned_of(item, self.config).key: item for item in found}
+        dropped = left_out([planned_of(item, self.config) for item in found], self.config)
+        self.record.left_out, self.record.options = said_of(dropped), recorded(dropped)
+        return [item for key, item in planned.items() if key not in dropped]
 
     def planned(self, item: pytest.Item) -> Planned:
         """The entry of a scenario in `run.json`."""

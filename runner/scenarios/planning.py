@@ -15,6 +15,7 @@ from fixtures.clusters.locks.releases import Release
 from fixtures.workloads.plans import slots
 from reports.model.run_record import Planned
 from runner.config import PIPELINES, Profile, RunConfig, Runtime
+from runner.scenarios.night import measured_s
 from runner.scenarios.pipeline_choice import on_version, selected
 from runner.scenarios.scenario import Scenario
 from runner.upgrades.options import Controllers, UpgradeOptions
@@ -140,9 +141,8 @@ def planned_of(item: pytest.Item, config: RunConfig) -> Planned:
         scenario=name,
         claim=" ".join((item.function.__doc__ or "").split()),
         requirements=() if marker is None else marker.args,
-        expected_s=_usual_s(
-            family, variant.client, control=control, nightly=item.get_closest_marker("nightly") is not None
-        ),
+        expected_s=measured_s(name, variant.client)
+        or _usual_s(family, variant.client, control=control, nightly=item.get_closest_marker("nightly") is not None),
         control=control,
         client=variant.client,
         replay=f'{asked.replay} -k "{item.originalname}"',
