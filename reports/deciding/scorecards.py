@@ -1,13 +1,19 @@
 """One card per guarantee that users ask about, and never one score for all of them.
 
 A guarantee is a set of anomalies that must not occur. A scenario tested it when it decided a requirement that forbids
-one of them. A finding refutes it, and so does the damage of a finding of another anomaly: an acknowledged record that
-was lost refutes *No loss*, whatever anomaly names it. A requirement of the guarantee's own family that failed refutes
-it too. Otherwise it has the worst verdict of the scenarios that tested it; a scenario that
-failed for another reason does not count. It passes only when each of its anomalies is forbidden by a requirement that
-passed: an anomaly that no check looked for may be there. A pass says "no violation in N scenarios", because a run tries
-only some of the moments at which a fault can occur. Recovery is measured and has no verdict, because Kafka promises no
-time.
+one of them. A guarantee is refuted by
+
+* a finding of one of its anomalies;
+* a consequence of another finding, where readers suffer from it: a hung transaction that lets readers see a part of
+  another transaction refutes *Atomicity*;
+* the damage of any finding: an acknowledged record that was lost refutes *No loss*, whatever anomaly names it;
+* a failed requirement of its own family;
+* a protocol case that can have shown nothing but its anomalies.
+
+Otherwise it has the worst verdict of the scenarios that tested it; a scenario that failed for another reason does not
+count. It passes only when each of its anomalies is forbidden by a requirement that passed: an anomaly that no check
+looked for may be there. A pass says "no violation in N scenarios", because a run tries only some of the moments at which
+a fault can occur. Recovery is measured and has no verdict, because Kafka promises no time.
 
 A violation that does not decide refutes a guarantee too: the card is a FAIL and names the known bugs behind it.
 """
@@ -18,10 +24,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reports.deciding.effort import effort_together
-from reports.model.protocol_case import ACCEPTED, Tried, aside_of, word_aside
+from reports.model.protocol_case import ACCEPTED, ScriptCase, Tried, aside_of, word_aside
 from reports.model.report import Report, ScenarioReport
 from reports.model.timeline import Unavailability
 from reports.model.vocabulary import Catalogue, catalogue, family_of
+from reports.model.vocabulary import bugs as known_bugs
 from reports.model.wording import counted, noun_of, number, seconds
 from verification.known_bugs.weight import Weight
 from verification.vocabulary.anomalies import Anomaly
@@ -30,7 +37,7 @@ from verification.vocabulary.verdict import Verdict
 GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
     (
         "No loss",
-        "Every acknowledged record is in the log, at the offset that was acknowledged.",
+        "Every acknowledged record is in the log, at the offset that was acknowledged, and what was committed stays so.",
         frozenset({Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSET}),
     ),
     (
@@ -44,7 +51,11 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
         "read_committed readers receive all committed records, and no others.",
         frozenset({Anomaly.ABORTED_READ, Anomaly.EARLY_READ, Anomaly.HIDDEN_COMMITTED, Anomaly.POLL_SKIP}),
     ),
-    ("Fencing", "A producer that a newer instance replaced cannot write.", frozenset({Anomaly.ZOMBIE_WRITE})),
+    (
+        "Fencing",
+        "A producer that a newer instance replaced can neither write nor end a transaction.",
+        frozenset({Anomaly.ZOMBIE_WRITE}),
+    ),
     (
         "Producers survive",
         "A producer is never fenced for good, unless a newer instance replaced it.",
@@ -62,7 +73,7 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
     ),
     (
         "Coordination",
-        "Transaction coordinators make only legal state transitions.",
+        "Transaction coordinators complete what they decided, through failures too, and make only legal state transitions.",
         frozenset({Anomaly.ILLEGAL_TRANSITION}),
     ),
     (
@@ -77,7 +88,9 @@ DAMAGE = {
     "Visibility": ("hidden", "acknowledged records that no reader receives"),
 }
 #: The family of requirements that a guarantee stands for as a whole.
-FAMILY = {"Coordination": "COORD"}
+FAMILY = {"Coordination": "COORD", "Fencing": "FENCE"}
+#: Consequences of other findings that are wrongs of their own for a reader. The others only repeat their cause.
+SUFFERED = frozenset({Anomaly.TORN_TRANSACTION, Anomaly.HIDDEN_COMMITTED})
 RECOVERY = ("Recovery time", "The time without commits around a fault. Measured, without a verdict.")
 
 
@@ -145,7 +158,8 @@ def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report,
         refuted += found
         if found or said:
             tried.append((scenario, Verdict.FAIL if found else Verdict.worst(said)))
-    refuted += [each for case in report.cases for each in _failed(case, title)]
+    for case in report.cases:
+        refuted += [*_failed(case, title), *_shown(case, title, anomalies, known)]
     refuting = {each.key for each in refuted}
     counting = [each for each in tried if each[1] is not Verdict.NOT_APPLICABLE and each[0].key not in refuting]
     passed = [scenario for scenario, verdict in counting if verdict is Verdict.PASS]
@@ -162,7 +176,7 @@ def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report,
         about=about,
         verdict=verdict,
         aside=aside_of(each.aside for each in refuted),
-        fact=_fact(passed, violating, undecided, len(other), untried=untried),
+        fact=_fact(passed, violating, undecided, len(other), untried=untried, cases=_cases(report, refuting)),
         refuted=tuple(refuted),
     )
 
@@ -174,9 +188,16 @@ def _found(scenario: ScenarioReport, title: str, anomalies: frozenset[Anomaly]) 
         what = f"{each.anomaly} × {number(each.count)}"
         aside = word_aside(scenario.verdict, each.weight, accepted=each.accepted)
         yield Refutation(key=scenario.key, what=what, bugs=(each.known_bug,) if each.known_bug else (), aside=aside)
+    suffered = [
+        (each, *pair) for each in scenario.findings for pair in each.explains if pair[0] in anomalies & SUFFERED
+    ]
+    for cause, anomaly, count in suffered:
+        what = f"{anomaly} × {number(count)}, by {cause.anomaly}"
+        aside = word_aside(scenario.verdict, cause.weight, accepted=cause.accepted)
+        yield Refutation(key=scenario.key, what=what, bugs=(cause.known_bug,) if cause.known_bug else (), aside=aside)
     field, words = DAMAGE.get(title, ("", ""))
     count = getattr(scenario.damage, field) if field and scenario.damage is not None else 0
-    if count and not own:
+    if count and not own and not suffered:
         what = f"{number(count)} {words}"
         yield Refutation(key=scenario.key, what=what, bugs=_bugs(scenario), aside=scenario.aside)
 
@@ -187,6 +208,20 @@ def _failed(tried: Tried, title: str) -> Iterator[Refutation]:
         if title in FAMILY and family_of(each.id) == FAMILY[title] and each.verdict is Verdict.FAIL:
             what = f"{each.id} failed"
             yield Refutation(key=tried.key, what=what, bugs=_bugs(tried), aside=tried.aside)
+
+
+def _shown(case: ScriptCase, title: str, anomalies: frozenset[Anomaly], known: Catalogue) -> Iterator[Refutation]:
+    """The failed requirements of a case that can stand only for anomalies of this guarantee.
+
+    A case names no anomaly. It shows those that its requirement forbids, and of them only those of its known bug.
+    """
+    named = [known_bugs()[each.id].anomalies for each in case.known if each.named and each.id in known_bugs()]
+    for each in case.requirements:
+        if each.verdict is not Verdict.FAIL or each.id not in known or family_of(each.id) == FAMILY.get(title):
+            continue
+        can_be = set(known[each.id].forbids).intersection(*([set().union(*named)] if named else []))
+        if can_be and can_be <= anomalies:
+            yield Refutation(key=case.key, what=f"{each.id} failed", bugs=_bugs(case), aside=case.aside)
 
 
 def _bugs(tried: Tried) -> tuple[str, ...]:
@@ -209,12 +244,19 @@ def _forbidden(scenarios: Iterable[ScenarioReport], known: Catalogue) -> frozens
 
 
 def _fact(
-    passed: list[ScenarioReport], violating: int, undecided: int, other: int, *, untried: frozenset[Anomaly]
+    passed: list[ScenarioReport],
+    violating: int,
+    undecided: int,
+    other: int,
+    *,
+    untried: frozenset[Anomaly],
+    cases: int,
 ) -> str:
-    """One sentence, in which the scenarios add up to all that tested the guarantee."""
+    """One sentence, in which the scenarios add up to all that tested the guarantee; a second one about protocol cases."""
     whole = len(passed) + violating + undecided + other
+    also = f" {counted(cases, 'protocol case')} violated it." if cases else ""
     if not whole:
-        return "No scenario of this run tested it."
+        return f"No scenario of this run tested it.{also}"
     parts = [
         no_violation_in(passed) if passed else "",
         f"a violation in {violating}" if violating else "",
@@ -222,7 +264,12 @@ def _fact(
         f"{other} failed for another reason" if other else "",
     ]
     fact = f"{counted(whole, 'scenario')} tested it: {', '.join(each for each in parts if each)}."
-    return f"Not tested: {', '.join(sorted(untried))}. {fact}" if untried else fact
+    return f"Not tested: {', '.join(sorted(untried))}. {fact}{also}" if untried else f"{fact}{also}"
+
+
+def _cases(report: Report, refuting: set[str]) -> int:
+    """The number of protocol cases that refute a guarantee."""
+    return sum(case.key in refuting for case in report.cases)
 
 
 def _recovery(scenarios: Iterable[ScenarioReport]) -> Card:

@@ -275,6 +275,7 @@ def _findings(
             why_illegal=known_as.why_illegal if known_as else "",
             count=finding.count,
             consequences=finding.consequences,
+            explains=finding.explains,
             known_bug=finding.known_bug,
             known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
             weight=weigh(bugs().get(finding.known_bug or ""), strict=around.strict),

@@ -120,6 +120,7 @@ class FindingReport:
     witnesses: tuple[Example, ...]
     evidence: str
     weight: Weight = Weight.DECIDES
+    explains: tuple[tuple[str, int], ...] = ()
     around: tuple[LogRow, ...] = ()
     around_count: int = 0
     around_brokers: tuple[BrokerLine, ...] = ()

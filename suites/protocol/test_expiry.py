@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit import brokers, replicas, settings
 from runner.protocol.toolkit.case import BOTH, EXPIRING, THREE, alone, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
@@ -13,6 +14,7 @@ from runner.protocol.toolkit.inspector import COMPLETE
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import NotApplicableError
+from runner.protocol.toolkit.tampering import tampered, to
 from runner.protocol.toolkit.timing import SOON_S, TIMEOUT_MS, expiry_can_be_seen, now_ms, short, timed_out
 from verification.scripts.script import Relation
 from wire.codes import ErrorCode as Code
@@ -27,7 +29,7 @@ CHECK_MS, BUSY_MS = 1000, 5000
 EXPIRE_AFTER_S, IDLE_BEFORE_S = int(EXPIRING.settings["producer.id.expiration.ms"]) / 1000, 1.2
 #: transaction.max.timeout.ms, which the harness leaves alone.
 MAX_TIMEOUT_MS = 900_000
-#: A broker stops within 3 s, after which the commit must still be in time.
+#: A broker stops within 3 s, after which the commit must still be in time, also on a busy machine.
 OUTLIVES_A_STOP_MS = 6000
 #: Ids that expire together, in the three partitions of the log. A tombstone holds one, and a batch of tombstones of one
 #: look, of which there are five a second, must be too large for the limit that the log is given.
@@ -160,12 +162,35 @@ def test_a_lower_maximum_is_for_those_to_come(case: CaseContext) -> None:
     case.expect("what a reader is given of its owner", case.inspect.committed(at), ["a", "b"])
 
 
-# Its commit must come before the timeout, and half of that time is spent on stopping a broker.
-@alone
 @requirement("EXP-05")
 @needs(THREE)
 def test_a_decided_transaction_never_times_out(case: CaseContext) -> None:
-    """While the leader that needs a marker is away, a commit outlives its timeout, and completes when it is back."""
+    """While its marker is held up for longer than the timeout, a commit stays decided; it completes afterwards."""
+    far, near, coordinator = case.brokers
+    slow, fast = replicas.placed(case, [far, near, coordinator], [near, far, coordinator])
+    decided, open_one = (
+        ScriptedProducer(case, replicas.coordinated(case, name, by=coordinator), timeout_ms=OUTLIVES_A_STOP_MS)
+        for name in ("decided", "open")
+    )
+    decided.ready().writes(slow)
+    open_one.ready().writes(fast)
+    links = to(coordinator, far)
+    with tampered(case, FrameFilter(api="WriteTxnMarkers", producer_id=decided.now.id), Hold(), *links) as markers:
+        case.require_code("the commit", decided.end(commit=True))
+        markers.met("a marker that is held", *links)
+        case.require("the state of one that was not decided", timed_out(case, open_one), "CompleteAbort")
+        case.expect("the state", case.inspect.state(str(decided.transactional_id)), "PrepareCommit")
+        markers.released()
+    case.expect("the state in the end", case.inspect.completed(decided.transactional_id), "CompleteCommit")
+    case.expect("what a reader is given", case.inspect.committed(slow), ["a"])
+
+
+# Its commit must come before the timeout, and half of that time is spent on stopping a broker.
+@alone
+@requirement("COORD-11")
+@needs(THREE)
+def test_a_commit_waits_for_the_leader_that_is_away(case: CaseContext) -> None:
+    """While the leader that needs a marker is away, a commit waits for it, and completes when it is back."""
     stays, away = brokers.controller(case), brokers.spare(case)
     (at,) = replicas.placed(case, [away], min_insync_replicas="1")
     (elsewhere,) = replicas.placed(case, [each for each in case.brokers if each != away])

@@ -118,7 +118,7 @@ def test_verification_tells_members_from_others(case: CaseContext) -> None:
     _expect_transaction(case, producer, "Ongoing", (inside,))
 
 
-@requirement("TXN-15", "ERR-02")
+@requirement("ERR-02")
 def test_verification_answers_in_the_words_of_its_version(case: CaseContext) -> None:
     """A broker that verifies at v4 does not know TRANSACTION_ABORTABLE and gets INVALID_TXN_STATE."""
     inside, outside = case.topic(partitions=2)

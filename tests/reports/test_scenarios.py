@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from reports.comparing.results import dumps
-from reports.deciding import scorecards
 from reports.deciding.matrix import columns, groups
 from reports.formats import html
 from reports.formats.charts.lanes import draw_lanes
@@ -25,20 +24,17 @@ from reports.loading.timeline_builder import timeline
 from reports.model.timeline import Timeline
 from tests.support.plans import (
     ANCHOR,
-    CONTROL,
     EVERY_VERDICT,
     FAILED,
     FAULT_BEGAN_S,
     FAULT_HEALED_S,
     SECOND,
     SMOKE,
-    UNDECIDED,
     Plan,
     found,
 )
 from tests.support.planted.evidence import entries
 from tests.support.run_directories import make_run
-from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import (
     Action,
     Entry,
@@ -224,84 +220,6 @@ def test_the_page_leads_to_the_first_violation(tmp_path: Path) -> None:
     assert "its operation began 6.0 s after the start" in first
     assert FAULT_BEGAN_S == 6
     assert FAULT_HEALED_S == 14
-
-
-def card(run: Path, title: str) -> scorecards.Card:
-    """One guarantee of a run."""
-    return next(each for each in scorecards.cards(load_run(run)) if each.title == title)
-
-
-def test_each_guarantee_is_judged_by_its_own_anomalies(tmp_path: Path) -> None:
-    """A torn transaction refutes atomicity; untested guarantees are so marked; seeds are named."""
-    torn = replace(FAILED, findings=(found("torn-transaction"),))
-    run = make_run(tmp_path / "a", (SMOKE, replace(SMOKE, key="again", seed=8), torn, CONTROL))
-    assert card(run, "Atomicity").verdict is Verdict.FAIL
-    assert [each.key for each in card(run, "Atomicity").refuted] == [FAILED.key]
-    assert card(run, "Atomicity").fact == (
-        "3 scenarios tested it: no violation in 2 scenarios (seeds 7, 8; 2 faults, 360 operations during them), "
-        "a violation in 1."
-    )
-    assert card(run, "Fencing").verdict is None
-    # The control's duplicates are the control's.
-    assert card(run, "No duplicates").verdict is not Verdict.FAIL
-    assert card(run, "Recovery time").measured
-    open_ = make_run(tmp_path / "b", (UNDECIDED,))
-    assert card(open_, "Fencing").verdict is Verdict.INCONCLUSIVE
-
-
-def test_guarantees_follow_the_damage_of_any_anomaly(tmp_path: Path) -> None:
-    """Hidden records refute visibility and aborted ones "no loss", although the finding is a hung transaction."""
-    hung = replace(FAILED, findings=(found("hung-transaction", known_bug="KB-16"),))
-    run = make_run(tmp_path, (SMOKE, hung))
-    path = run / "runs" / FAILED.key / "findings" / "hung-transaction" / "records.jsonl"
-    row = {"topic": FAILED.topic, "partition": 0, "process": 0, "operation": 60, "told": "committed", "committed": 0}
-    rows = [{**row, "offset": 1, "outcome": "abort"}, {**row, "offset": 2, "outcome": "open"}]
-    path.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
-    for title, what in (
-        ("No loss", "1 acknowledged records lost"),
-        ("Visibility", "1 acknowledged records that no reader receives"),
-        ("LSO liveness", "hung-transaction × 3"),
-    ):
-        shown = card(run, title)
-        assert shown.verdict is Verdict.FAIL
-        assert [(each.what, each.bugs) for each in shown.refuted] == [(what, ("KB-16",))]
-
-
-def test_coordination_follows_its_whole_family(tmp_path: Path) -> None:
-    """A failed coordinator requirement refutes it, also one that a protocol case failed and one by another anomaly."""
-    failed = replace(FAILED, requirements=("COORD-11",))
-    run = make_run(tmp_path / "scenarios", (replace(SMOKE, requirements=("COORD-01",)), failed))
-    shown = card(run, "Coordination")
-    assert shown.verdict is Verdict.FAIL
-    assert [(each.key, each.what) for each in shown.refuted] == [(FAILED.key, "COORD-11 failed")]
-    assert shown.fact.startswith("2 scenarios tested it: no violation in 1 scenario")
-
-
-def test_scenarios_of_a_card_add_up(tmp_path: Path) -> None:
-    """Each scenario that tested a guarantee is counted once: pass, violation, undecided, or failed for another reason."""
-    other = replace(FAILED, key="other", findings=(found("duplicate"),), requirements=("TXN-25",))
-    undecided = replace(UNDECIDED, requirements=("TXN-25",))
-    torn = replace(FAILED, findings=(found("torn-transaction"),))
-    fact = card(make_run(tmp_path, (SMOKE, torn, other, undecided)), "Atomicity").fact
-    assert fact.startswith("4 scenarios tested it: no violation in 1 scenario ")
-    assert fact.endswith(", a violation in 1, 1 could not decide it, 1 failed for another reason.")
-
-
-def test_a_guarantee_passes_only_when_all_of_it_was_tried() -> None:
-    """A pass for one anomaly of a guarantee decides neither the others nor another guarantee."""
-    titles = {title: anomalies for title, _, anomalies in scorecards.GUARANTEES}
-    assert titles["Fencing"] == {Anomaly.ZOMBIE_WRITE}
-    assert titles["Producers survive"] == {Anomaly.STRANDED_PRODUCER}
-
-
-def test_an_untested_anomaly_keeps_a_guarantee_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one anomaly more than the passing requirements forbid, the card is inconclusive and names it."""
-    run = make_run(tmp_path, (SMOKE,))
-    assert card(run, "Atomicity").verdict is Verdict.PASS
-    more = frozenset({Anomaly.TORN_TRANSACTION, Anomaly.STRANDED_PRODUCER})
-    monkeypatch.setattr(scorecards, "GUARANTEES", (("Atomicity", "all of it", more),))
-    assert card(run, "Atomicity").verdict is Verdict.INCONCLUSIVE
-    assert "Not tested: stranded-producer" in card(run, "Atomicity").fact
 
 
 def test_the_matrix_has_a_column_per_subject_and_every_sentence(tmp_path: Path) -> None:

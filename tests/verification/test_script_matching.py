@@ -88,7 +88,7 @@ def test_a_violation_has_a_name_only_as_far_as_it_is_listed(identity: str, case:
 
 FORGETS = "idempotence-memory-a-killed-broker-knows-recent-batches"
 FORGOTTEN = (said(9, "batch 4 again", NONE, GAP), said(9, "the offset of batch 4", 4, -1))
-DECIDED = "expiry-a-decided-transaction-never-times-out"
+DECIDED = "expiry-a-commit-waits-for-the-leader-that-is-away"
 SURVIVES = "late-duplicates-a-client-survives-a-late-duplicate-tv1"
 IDLE = "fencing-an-idle-zombie-is-powerless-tv1"
 EPOCH = "INVALID_PRODUCER_EPOCH (47)"

@@ -92,6 +92,13 @@ def test_the_transaction_log_is_judged_whatever_a_run_claims() -> None:
     assert judged(finding("illegal-transition"), log_unjudged="").verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize("anomaly", ["hung-transaction", "stuck-lso", "torn-transaction", "hidden-committed"])
+def test_what_hides_committed_records_breaks_the_promise_to_show_them(anomaly: str) -> None:
+    """TXN-25 wants every record of a committed transaction visible, so a transaction that hangs fails it as well."""
+    (row,) = judged(finding(anomaly)).requirements
+    assert (row.id, row.verdict) == ("TXN-25", Verdict.FAIL)
+
+
 def test_another_finding_leaves_the_transaction_log_alone() -> None:
     """A run that fails for another reason still says that nothing is wrong with its transaction log."""
     row = on_the_log(finding("torn-transaction"), log_unjudged="")

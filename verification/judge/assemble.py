@@ -57,6 +57,7 @@ def _findings(
             count=len(violations),
             examples=tuple(shown(evidence, each) for each in examples[anomaly]),
             consequences=len(attributed.consequences.get(anomaly, ())),
+            explains=attributed.explained(anomaly),
             known_bug=known.get(anomaly),
             witness=witness(evidence, examples[anomaly][0], around.get((evidence.run, str(anomaly)), ())),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from verification.vocabulary.anomalies import Anomaly
@@ -62,3 +63,8 @@ class Attributed:
     primary: dict[Anomaly, tuple[RawViolation, ...]]
     consequences: dict[Anomaly, tuple[RawViolation, ...]]
     allowed: tuple[RawViolation, ...] = ()
+
+    def explained(self, anomaly: Anomaly) -> tuple[tuple[str, int], ...]:
+        """The consequences of a primary finding, counted by their own anomaly."""
+        found = Counter(each.anomaly for each in self.consequences.get(anomaly, ()))
+        return tuple((str(each), found[each]) for each in Anomaly if found[each])

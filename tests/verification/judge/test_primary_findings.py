@@ -29,6 +29,15 @@ HUNG = at(Anomaly.HUNG_TRANSACTION, 5, operation=7)
 BROKEN = at(Anomaly.BROKEN_SEQUENCE, 13, operation=2)
 STUCK = RawViolation(anomaly=Anomaly.STUCK_LSO, topic_index=0, partition=0, offset=5)
 
+
+def test_consequences_are_counted_by_their_own_anomaly() -> None:
+    """A hung transaction explains two torn ones and a hidden record, in the order of severity."""
+    hidden = at(Anomaly.HIDDEN_COMMITTED, 6, cause="lso")
+    found = attribute((HUNG, hidden, torn("", cause="lso"), torn("", operation=2, cause="lso")))
+    assert found.explained(Anomaly.HUNG_TRANSACTION) == (("torn-transaction", 2), ("hidden-committed", 1))
+    assert found.explained(Anomaly.STUCK_LSO) == ()
+
+
 #: name → (violation, other violations, the anomaly that it is attributed to or None)
 TABLE: dict[str, tuple[RawViolation, tuple[RawViolation, ...], Anomaly | None]] = {
     "torn above a hung transaction's LSO": (torn("", cause="lso"), (HUNG,), Anomaly.HUNG_TRANSACTION),
