@@ -20,6 +20,7 @@ from jinja2 import Environment
 
 from reports.deciding import matrix, scorecards
 from reports.deciding.advice_boxes import boxes
+from reports.deciding.answer import answer
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.own_builds import build_note
@@ -130,6 +131,7 @@ def render(report: Report, directory: Path) -> str:
         reasons=[each for each in every if not each.is_aside],
         risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
+        answer=answer(report),
         impact=impact(report),
         upgrade_cost=upgrade_cost(report),
         upgrades=[each for each in report.worst_first if each.upgrade is not None],
@@ -195,7 +197,6 @@ def _environment() -> Environment:
         shown=wording.shown_verdict,
         meaning=wording.MEANING,
         decision_sign=wording.DECISION_SIGN,
-        exit_meaning=wording.EXIT_MEANING,
         css_class=CSS_CLASS.__getitem__,
         columns=columns_of,
         change_sign=_CHANGE_SIGN,

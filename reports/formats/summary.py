@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from reports.deciding.advice_boxes import boxes
+from reports.deciding.answer import answer
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact
 from reports.deciding.own_builds import build_note
@@ -53,7 +54,18 @@ def _lines(report: Report) -> Iterator[str]:
         + (f" · {literal(report.subject.beyond_release)}" if report.subject.beyond_release else "")
     )
     yield ""
-    yield literal(judgement.why, 1_000)
+    said = answer(report)
+    yield f"**{literal(said.harm, 600)}** {literal(said.tests, 600)}"
+    yield ""
+    if said.condition:
+        yield f"**When**: {literal(said.condition, 600)}"
+        yield ""
+    yield f"**What to do**: {with_code(f'{said.clean} {said.todo}')}"
+    yield ""
+    if said.forward:
+        yield f"**To forward**: {literal(said.forward, 1_000)}"
+        yield ""
+    yield f"**In detail**: {literal(judgement.why, 1_000)}"
     yield ""
     if hit := impact(report):
         yield f"**Impact**: {literal(hit, 600)}"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from reports.deciding.answer import answer
 from reports.deciding.impact import impact
 from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import reasons
@@ -24,7 +25,6 @@ from reports.model.protocol_case import ScriptCase
 from reports.model.report import ControlResult, Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
-    EXIT_MEANING,
     counted,
     judgement_word,
     one_line,
@@ -179,9 +179,8 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     painted = _paint(decision, _DECISION_COLOUR[judgement.decision], colour=colour)
     yield ""
     code = int(judgement.exit_code)
-    verdict = f"verdict {judgement_word(judgement)}, exit code {code} ({EXIT_MEANING[judgement.exit_code]})"
-    yield f"{painted} ({judgement.rule})   {verdict}"
-    yield plain(judgement.why)
+    yield f"{painted} ({judgement.rule})   verdict {judgement_word(judgement)}, exit code {code}"
+    yield from _answer(report)
     if hit := impact(report):
         yield f"impact: {plain(hit)}"
     if report.subject.beyond_release:
@@ -201,6 +200,19 @@ def _head(report: Report, *, colour: bool) -> Iterator[str]:
     if report.partial:
         yield f"PARTIAL: {plain(report.partial)}"
     yield ""
+
+
+def _answer(report: Report) -> Iterator[str]:
+    """The answer in sentences, then the one that names everything."""
+    said = answer(report)
+    for label, text in (
+        ("", f"{said.harm} {said.tests}"),
+        ("when: ", said.condition),
+        ("what to do: ", f"{said.clean} {said.todo}".strip().replace("`", "")),
+        ("in detail: ", report.judgement.why),
+    ):
+        if text:
+            yield plain(f"{label}{text}")
 
 
 def _rows(scenarios: Sequence[ScenarioReport | ScriptCase], *, colour: bool) -> Iterator[str]:

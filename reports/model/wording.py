@@ -41,10 +41,10 @@ MEANING: dict[Verdict, str] = {
 }
 DECISION_SIGN: dict[Decision, str] = {Decision.GO: "✓", Decision.NO_GO: "✗", Decision.UNDECIDED: "?"}
 EXIT_MEANING: dict[ExitCode, str] = {
-    ExitCode.CONFORMANT: "conformant by the rule",
-    ExitCode.VIOLATION: "violation that decides",
-    ExitCode.INCONCLUSIVE: "inconclusive, or nothing ran",
-    ExitCode.REGRESSION: "regression from the baseline",
+    ExitCode.CONFORMANT: "nothing decides against the subject",
+    ExitCode.VIOLATION: "a violation decides",
+    ExitCode.INCONCLUSIVE: "undecided, or nothing ran",
+    ExitCode.REGRESSION: "worse than the baseline",
     ExitCode.USAGE: "invalid option, file or release",
     ExitCode.ENVIRONMENT: "environment failed or run interrupted",
 }

@@ -92,7 +92,12 @@ def test_range_ends_were_run(bug: KnownBug) -> None:
 
 @EVERY
 def test_entries_are_sentences(bug: KnownBug) -> None:
-    """Titles are headings without a full stop, mechanisms paragraphs, conditions and reasons one sentence."""
+    """Titles are headings without a full stop, mechanisms paragraphs, conditions and reasons one sentence.
+
+    A harm goes on after "Kafka can".
+    """
+    assert re.fullmatch(r"[a-z][^:;\n]*[^.:;\n ]", bug.harm)
+    assert len(bug.harm.split()) <= 25
     assert re.match(r"[A-Z0-9].*[^.]$", bug.title)
     assert bug.mechanism.endswith(".")
     assert len(bug.mechanism.split()) > 40
@@ -156,6 +161,7 @@ def test_kinds_tell_defects_from_design() -> None:
 
 GOOD = {
     "title": '"Something is lost"',
+    "harm": '"lose something"',
     "kind": '"bug"',
     "bad": '[["2.4.0", "2.5.1"]]',
     "fixed_in": '["2.6.0"]',

@@ -103,8 +103,9 @@ class Symptom:
 class KnownBug:
     """One known bug.
 
-    `condition` is one sentence on the condition besides the release. `anomalies` are those that it may show, none when it
-    only costs availability. `requirements` are those that it violates. `impact` is what it puts at risk, `reach` how a
+    `harm` is the end of a sentence that begins with "Kafka 4.4.0 can". `condition` is one sentence on the condition besides
+    the release. `anomalies` are those that it may show, none when it only costs availability. `requirements` are those
+    that it violates. `impact` is what it puts at risk, `reach` how a
     system gets there, and `reason` one sentence on both. `mechanism` is one paragraph. `cases` are the symptoms by the
     keys of protocol cases. The first symptom is always there; the others follow from it, as far as the case looks for
     them. `advice` says what a user does about it.
@@ -112,6 +113,7 @@ class KnownBug:
 
     id: KnownBugId
     title: str
+    harm: str
     kind: BugKind
     jira: tuple[str, ...]
     bad: tuple[ReleaseRange, ...]
@@ -155,6 +157,7 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
     bug = KnownBug(
         id=identity,
         title=entry.text("title"),
+        harm=" ".join(entry.text("harm").split()),
         kind=entry.choice("kind", BugKind),
         jira=entry.strings("jira"),
         bad=tuple(ReleaseRange(first=first, last=last) for first, last in entry.pairs("bad")),
