@@ -27,7 +27,7 @@ from reports.deciding.effort import effort_together
 from reports.model.protocol_case import ACCEPTED, ScriptCase, Tried, aside_of, word_aside
 from reports.model.report import Report, ScenarioReport
 from reports.model.timeline import Unavailability
-from reports.model.vocabulary import Catalogue, catalogue, family_of
+from reports.model.vocabulary import Catalogue, catalogue, family_of, how_to_test
 from reports.model.vocabulary import bugs as known_bugs
 from reports.model.wording import counted, noun_of, number, seconds
 from verification.known_bugs.weight import Weight
@@ -171,12 +171,16 @@ def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report,
         verdict = Verdict.INCONCLUSIVE
     violating = sum(scenario.key in refuting for scenario, _ in tried)
     undecided = len(counting) - len(passed) - len(other)
+    fact = _fact(passed, violating, undecided, len(other), untried=untried, cases=_cases(report, refuting))
+    if verdict is None:
+        about_it = {each for each in known if _is_about(each, title, anomalies, known)}
+        fact = f"This tests it: `{how_to_test(about_it, report.subject.release)}`"
     return Card(
         title=title,
         about=about,
         verdict=verdict,
         aside=aside_of(each.aside for each in refuted),
-        fact=_fact(passed, violating, undecided, len(other), untried=untried, cases=_cases(report, refuting)),
+        fact=fact,
         refuted=tuple(refuted),
     )
 

@@ -54,6 +54,8 @@ EXAMPLES_MAX = 12
 CHARTED_MAX = 60
 #: The coverage items of each period; other floors are only in the table of coverage.
 PERIOD_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during"), "after": ("ok-after",)}
+#: With more untested requirements their list is folded.
+UNTESTED_OPEN = 40
 #: Links to the scenarios that pass a requirement; a nightly run can have dozens.
 DECIDED_SHOWN = 6
 #: Findings named on a card; more would hide the neighbouring cards.
@@ -81,7 +83,7 @@ SECTIONS = (
     "controls",
     "cases",
     "requirements",
-    "untried",
+    "untested",
     "words",
     "details",
     "passed",
@@ -152,7 +154,7 @@ def render(report: Report, directory: Path) -> str:
         matrix_columns=matrix.columns(report),
         groups=groups,
         untried=tuple(group for group in groups if not group.tested),
-        partly=tuple(group for group in groups if 0 < group.tested < len(group.lines)),
+        untested=tuple(row for row in report.requirements if row.verdict is None),
         strengths=tuple(line for group in groups for line in group.lines if line.strength),
         all_charted=len(report.scenarios) + len(report.controls) <= CHARTED_MAX,
         number_of=list(anchors).index,
@@ -185,6 +187,7 @@ def _environment() -> Environment:
         reasons_shown=REASONS_SHOWN,
         places_shown=PLACES_SHOWN,
         decided_shown=DECIDED_SHOWN,
+        untested_open=UNTESTED_OPEN,
         refuted_shown=REFUTED_SHOWN,
         word=wording.verdict_word,
         sign=wording.verdict_sign,

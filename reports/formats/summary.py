@@ -40,6 +40,8 @@ PLACES_MAX = 3
 #: Known bugs with their advice, and points of each part of it; the page has all.
 ADVISED_MAX = 2
 POINTS_MAX = 4
+#: Groups of untested requirements with one reason; a part of a profile leaves most of them untested.
+UNTESTED_MAX = 12
 
 
 def render(report: Report) -> str:
@@ -101,9 +103,24 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _findings(report)
     yield from _cases(report)
     yield from _problems(report)
-    tested = sum(1 for each in report.requirements if each.verdict is not None)
+    yield from _untested(report)
+
+
+def _untested(report: Report) -> Iterator[str]:
+    """The untested requirements, each with the command that decides it, or with the reason why none does."""
+    reasons_of: dict[str, list[str]] = {}
+    for each in report.requirements:
+        if each.verdict is None:
+            reasons_of.setdefault(each.untested, []).append(each.id)
+    total, untested = len(report.requirements), sum(map(len, reasons_of.values()))
     yield ""
-    yield f"This run tested {tested} of {len(report.requirements)} requirements of the catalogue."
+    yield f"This run tested {total - untested} of {total} requirements of the catalogue."
+    if reasons_of:
+        yield ""
+    for why, ids in list(reasons_of.items())[:UNTESTED_MAX]:
+        yield f"- {', '.join(map(code, ids))}: {with_code(why)}"
+    if (rest := len(reasons_of) - UNTESTED_MAX) > 0:
+        yield f"- and {rest} more groups, which are on the page"
 
 
 def _reasons(all_reasons: Sequence[Reason]) -> Iterator[str]:

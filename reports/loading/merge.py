@@ -245,9 +245,7 @@ def _put_together(
         scenarios=scenarios,
         controls=tuple(each for report in reports for each in report.controls),
         cases=cases,
-        requirements=rows(
-            catalogue(), (*scenarios, *cases), tested, scripted=all(report.is_protocol_run for report in reports)
-        ),
+        requirements=rows(catalogue(), (*scenarios, *cases), tested),
         acceptances=_acceptances(reports),
         problems=(*problems, *(each for report in reports for each in report.problems)),
         replay="",

@@ -17,27 +17,22 @@ from verification.vocabulary.verdict import Verdict
 _Decided = list[tuple[Tried, Verdict, str]]
 
 
-def rows(
-    catalogue: Catalogue, tried: Iterable[Tried], subject: Subject, *, scripted: bool = False
-) -> tuple[RequirementRow, ...]:
-    """The rows in the order of the catalogue; ids that it lacks come last.
-
-    `scripted` is True for a protocol run, in which a requirement is untested for other reasons.
-    """
+def rows(catalogue: Catalogue, tried: Iterable[Tried], subject: Subject) -> tuple[RequirementRow, ...]:
+    """The rows in the order of the catalogue; ids that it lacks come last."""
     decided: dict[str, _Decided] = {id_: [] for id_ in catalogue}
     for one in tried:
         for each in one.requirements:
             decided.setdefault(each.id, []).append((one, each.verdict, each.reason))
-    return tuple(_row(id_, catalogue, by, subject, scripted=scripted) for id_, by in decided.items())
+    return tuple(_row(id_, catalogue, by, subject) for id_, by in decided.items())
 
 
-def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject, *, scripted: bool) -> RequirementRow:
+def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject) -> RequirementRow:
     known = catalogue.get(id_)
     aside = aside_of(one.aside for one, verdict, _ in by if verdict is Verdict.FAIL)
     untested = ""
     if known is not None and not by:
         spoke_tv2 = any("TV2" in client.protocol for client in subject.clients)
-        untested = why_untested(known, subject.release, spoke_tv2=spoke_tv2, scripted=scripted)
+        untested = why_untested(known, subject.release, spoke_tv2=spoke_tv2)
     return RequirementRow(
         id=id_,
         family=known.family if known else family_of(id_),

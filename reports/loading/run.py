@@ -114,7 +114,7 @@ def _report(source: _Source, *, strict: bool) -> Report:
         scenarios=scenarios,
         controls=controls,
         cases=cases,
-        requirements=rows(around.catalogue, (*scenarios, *cases), tested, scripted=bool(cases) and not scenarios),
+        requirements=rows(around.catalogue, (*scenarios, *cases), tested),
         families=tuple(titles().items()),
         acceptances=acceptance.rows(record.accepted, started, scenarios, cases) if record else (),
         problems=problems,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cache
 
 from verification.known_bugs import catalogue as known_bugs
 from verification.known_bugs.catalogue import KnownBug
 from verification.known_bugs.measured import MeasuredRow, load_measured
 from verification.requirements import catalogue as catalogues
-from verification.requirements.catalogue import Decidability, Family, Requirement
+from verification.requirements.catalogue import Family, Requirement
+from verification.requirements.deciders import deciders, deciders_of
 from verification.vocabulary import releases
 from verification.vocabulary.anomalies import DEFINITIONS, Anomaly, AnomalyDefinition
 from verification.vocabulary.errors import ReleaseError
@@ -79,21 +80,23 @@ def applies_to(requirement: Requirement, release: str) -> bool:
         return True
 
 
-def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool, scripted: bool = False) -> str:
-    """Why a run left a requirement untested, in one sentence. `release` may be unknown or no release at all.
-
-    `scripted` is True for a protocol run, which decides by scripted requests only.
-    """
+def why_untested(requirement: Requirement, release: str, *, spoke_tv2: bool) -> str:
+    """Why a run left a requirement untested, or the command that decides it. `release` may be unknown or no release."""
     if requirement.reason_untested:
         return requirement.reason_untested
     applies = requirement.applies
     if not applies_to(requirement, release):
         upto = f" up to {applies.until}" if applies.until else ""
         return f"It applies to releases from {applies.since}{upto}."
-    if (applies.transaction_version or 0) >= 2 and not spoke_tv2:
-        return "It needs a client that speaks transaction version 2, and none did."
-    if not scripted:
-        return "No scenario or case of this run decides it."
-    if requirement.decided is Decidability.STOCHASTIC:
-        return "Only runs under faults decide it (tox -e conformance)."
-    return "No case of this run decides it."
+    decider = deciders_of().get(requirement.id)
+    if decider is None:
+        return "No test of this suite decides it."
+    needs_tv2 = (applies.transaction_version or 0) >= 2 and not spoke_tv2
+    client = ", with a client that speaks transaction version 2" if needs_tv2 else ""
+    return f"This decides it{client}: `{decider.command(release)}`"
+
+
+def how_to_test(requirements: Set[str], release: str) -> str:
+    """The command of the most usual scenario that decides one of these requirements; empty where there is none."""
+    found = (each for each in deciders() if each.scenario and requirements & set(each.requirements))
+    return next((each.command(release) for each in found), "")

@@ -55,19 +55,6 @@ def test_the_effort_stands_next_to_a_pass(tmp_path: Path) -> None:
     assert "180 operations during faults" in summary.render(report)
 
 
-def test_the_page_says_shortly_what_was_not_tried(tmp_path: Path) -> None:
-    """Families without any test come before the matrix, those with some tests with their share; each has a link."""
-    run = make_run(tmp_path, [SMOKE])
-    page = html.render(load_run(run), run)
-    short = page[page.index('<ul class="files" id="untried">') :]
-    short = short[: short.index("</ul>")]
-    assert "Nothing was tried of:" in short
-    assert re.search(r'<a href="#family-SEC">[^<]+</a> \([0-9]+\)', short)
-    assert re.search(r'<a href="#family-TXN">[^<]+</a> \(1 of [0-9]+\)', short)
-    assert "TXN-25" not in short
-    assert page.index('href="#untried"') < page.index('id="untried"') < page.index('id="family-TXN"')
-
-
 def test_the_page_names_the_program_and_explains_its_words(tmp_path: Path) -> None:
     """Version and commit are next to the command; a dozen words are one click away, each once."""
     run = make_run(tmp_path, [SMOKE], suite="Onceproof 0.1.0, commit abc1234")
@@ -93,3 +80,28 @@ def test_a_pass_of_at_least_once_reads_so_in_every_format(tmp_path: Path) -> Non
     body = json.loads((run / "results.json").read_text(encoding="utf-8"))
     jsonschema.validate(body, json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8")))
     assert [each.get("allowed") for each in body["scenarios"]] == [{"duplicate": 12}, None]
+
+
+def test_what_was_not_tested_is_one_list_with_commands(tmp_path: Path) -> None:
+    """Each untested requirement is in it once, with the command that decides it or the reason why none does."""
+    run = make_run(tmp_path, [SMOKE])
+    report = load_run(run)
+    page = html.render(report, run)
+    listed = page[page.index('id="untested"') :]
+    listed = listed[: listed.index("</table>")]
+    untested = [each.id for each in report.requirements if each.verdict is None]
+    assert len(untested) > 100
+    assert sorted(re.findall(r'<a href="#([A-Z0-9]+-[0-9]+)">', listed)) == sorted(untested)
+    assert (
+        "<code>tox -e pipelines -- --kafka 4.3.1 --profile nightly -k test_requests_before_the_transaction</code>"
+        in listed
+    )
+    assert "Kafka ships no remote storage" in listed
+    assert page.index('href="#untested"') < page.index('id="untested"') < page.index('id="family-TXN"')
+    card = page[page.index("<h3>Producers survive</h3>") :]
+    assert (
+        "<code>tox -e conformance -- --kafka 4.3.1 --profile nightly -k test_late_duplicate</code>"
+        in card[: card.index("</li>")]
+    )
+    few = tuple(each for each in report.requirements if each.id in ("ISO-24", "TXN-25"))
+    assert "`ISO-24`: Kafka ships no remote storage" in summary.render(replace(report, requirements=few))
