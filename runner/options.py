@@ -11,6 +11,7 @@ import pytest
 
 from fixtures.clients.own_driver import own_client
 from fixtures.clients.registry import CLIENTS, client_kind
+from fixtures.clusters.given.connection import agreed_bootstrap
 from fixtures.clusters.locks.releases import OLDEST, OLDEST_SCRIPTED, Release, default_release, parse_release
 from fixtures.errors import OnceproofError
 from fixtures.machine import available_memory_bytes, processors
@@ -106,6 +107,9 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
     options = config.option
     oldest, label = (OLDEST_SCRIPTED, str(only)) if only is Only.PROTOCOL else (OLDEST, "")
     try:
+        if not options.broker_command:
+            file = Path(options.client_properties) if options.client_properties else None
+            options.bootstrap = agreed_bootstrap(options.bootstrap, file)
         upgrade, changes = None, UpgradeOptions()
         image = own_image(options, oldest=oldest)
         build = own_build(options, oldest=oldest) if image is None else image.build

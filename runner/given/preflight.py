@@ -54,6 +54,8 @@ def preflight(given: GivenOptions, files: ReleaseFiles, *, only_requests: bool, 
 
     Raises ClusterRefusedError and UnfitClusterError, each in one sentence: before anything was created.
     """
+    for remark in given.connection.remarks:
+        say(f"client properties: {remark}")
     definitions = Definitions.load(clients_jar(files))
     with contextlib.ExitStack() as undo:
         if given.program:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from fixtures.clusters.given.connection import read_connection
+from fixtures.clusters.given.connection import agreed_bootstrap, read_connection
 from fixtures.clusters.locks.releases import clients_jar, default_release, fetch_release
 from fixtures.errors import OnceproofError
 from runner.given.options import DEFAULT_PREFIX
@@ -32,13 +32,16 @@ FORGOTTEN_WITHIN_S = 60.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """List what is left, and remove it; exit code 4 for a wrong option, 5 if the cluster fails it."""
     parser = Parser(prog="tox -e sweep-up --", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…", help="the cluster")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT,…", help="the cluster")
     parser.add_argument("--client-properties", type=Path, metavar="FILE", help="TLS and SASL, as in the run")
     parser.add_argument("--prefix", default=DEFAULT_PREFIX, metavar="TEXT", help="the prefix of the run")
     parser.add_argument("--list", action="store_true", help="only list them")
     asked = parser.parse_args(arguments)
     try:
-        connection = read_connection(asked.bootstrap, asked.client_properties)
+        bootstrap = agreed_bootstrap(asked.bootstrap, asked.client_properties)
+        if not bootstrap:
+            parser.error("--bootstrap is needed, or a --client-properties file with bootstrap.servers")
+        connection = read_connection(bootstrap, asked.client_properties)
         definitions = Definitions.load(clients_jar(fetch_release(default_release())))
         with connection.client(definitions, client_id="sweep-up") as client:
             found = swept(client, asked.prefix, remove=not asked.list)
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - the voice of a command
         return int(error.exit_code)
     except WireError as error:
-        print(f"The request to the cluster at {asked.bootstrap} failed: {error}.", file=sys.stderr)  # noqa: T201
+        print(f"The request to the cluster at {bootstrap} failed: {error}.", file=sys.stderr)  # noqa: T201
         return int(ExitCode.ENVIRONMENT)
     print(f"{len(found)} topics and groups {'were left by runs' if asked.list else 'removed'}")  # noqa: T201
     return int(ExitCode.CONFORMANT)

@@ -126,7 +126,7 @@ def read() -> Stored:
 
 def subjects(options: Namespace) -> tuple[Implementation, ...]:
     """The subjects that were asked for. Raises UsageError."""
-    if not (options.bootstrap or options.broker_command):
+    if not (options.bootstrap or options.broker_command or options.client_properties):
         return matrix_run.chosen(MATRIX, [options.only])
     if not options.name:
         raise UsageError("A broker of your own needs --name, the name of its column.")

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.x509 import load_pem_x509_certificates
 
 from fixtures.clusters.local.cluster import LocalCluster
+from fixtures.clusters.network.certificates import SelfSigned
 from fixtures.clusters.spec import OAUTHBEARER, PLAIN, SCRAM, ClusterSpec, SecuredListener
 from tests.support.clusters.owned import (
     PREFIX,
@@ -83,8 +84,14 @@ def entered(
     given = login(cluster, how)
     with ExitStack() as open_issuer:
         if how == OAUTHBEARER:
-            tokens = issuing(security_of(cluster).issuer, {"owner": secret(cluster)})
+            # It speaks TLS, with an authority of its own, which Kafka and Strimzi name among the options of JAAS.
+            identity = SelfSigned.of("issuer", ("127.0.0.1",))
+            identity.write(tmp_path / "issuer.pem")
+            (tmp_path / "authority.pem").write_text(identity.certificate, encoding="ascii")
+            tokens = issuing(security_of(cluster).issuer, {"owner": secret(cluster)}, own=tmp_path / "issuer.pem")
             given["sasl.oauthbearer.token.endpoint.url"] = open_issuer.enter_context(tokens)
+            trust = f"oauth.ssl.truststore.location='{tmp_path / 'authority.pem'}' oauth.ssl.truststore.type=PEM;"
+            given["sasl.jaas.config"] = given["sasl.jaas.config"].replace(";", f" {trust}")
         if how == "PEM":
             given |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(security_of(cluster).owner)}
         if how in ("PKCS12", "JKS"):
@@ -92,17 +99,23 @@ def entered(
             place = store if how == "PKCS12" else jks(tmp_path / "owner.jks", store, STORE_PASSWORD)
             given |= {"ssl.keystore.type": how, "ssl.keystore.location": str(place)}
             given |= {"ssl.keystore.password": STORE_PASSWORD}
+        if how == "JKS":
+            authorities = _store(cluster, tmp_path, trusts=True)
+            given |= {"ssl.truststore.type": "PKCS12", "ssl.truststore.location": str(authorities)}
+            given |= {"ssl.truststore.password": STORE_PASSWORD}
         yield cluster, given
 
 
-def _store(cluster: LocalCluster, directory: Path) -> Path:
-    content = security_of(cluster).owner.read_bytes()
-    lock = BestAvailableEncryption(STORE_PASSWORD.encode())
+def _store(cluster: LocalCluster, directory: Path, *, trusts: bool = False) -> Path:
+    """A store with the owner's key, or with the authorities of the brokers."""
+    security = security_of(cluster)
+    content = (security.certificate if trusts else security.owner).read_bytes()
     (certificate,) = load_pem_x509_certificates(content)
-    key = load_pem_private_key(content, None)
-    store = pkcs12.serialize_key_and_certificates(b"owner", key, certificate, None, lock)  # type: ignore[arg-type]
-    (directory / "owner.p12").write_bytes(store)
-    return directory / "owner.p12"
+    parts = (None, None, [certificate]) if trusts else (load_pem_private_key(content, None), certificate, None)
+    file = directory / ("authorities.p12" if trusts else "owner.p12")
+    lock = BestAvailableEncryption(STORE_PASSWORD.encode())
+    file.write_bytes(pkcs12.serialize_key_and_certificates(b"it", *parts, lock))  # type: ignore[arg-type]
+    return file
 
 
 def run(cluster: LocalCluster, given: dict[str, str], place: Path, *more: str, suite: str = "suites") -> Ended:
@@ -213,7 +226,7 @@ def test_a_controller_that_is_no_broker_is_not_struck(
 OTHERS = ("kafka-python", "aiokafka", "franz-go", "sarama")
 ENTRIES = [
     *((mode, "java") for mode in MODES),
-    *((mode, client) for mode in (MODES[0], MODES[2], MODES[3], MODES[5]) for client in OTHERS),
+    *((mode, client) for mode in (MODES[0], MODES[2], MODES[3], MODES[7]) for client in OTHERS),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -70,7 +71,8 @@ def conformance(*options: str, directory: Path) -> subprocess.CompletedProcess[s
         (["--bootstrap", "127.0.0.1:9", "--kafka", "4.3.1", "--keep"], "--keep has no meaning"),
         (["--bootstrap", "127.0.0.1:9", "--kafka", "4.3.1", "--prefix", "a b"], "--prefix 'a b' must be"),
         (["--dry-run"], "--dry-run needs --bootstrap"),
-        (["--client-properties", "x"], "--client-properties needs --bootstrap"),
+        (["--client-properties", os.devnull], "--client-properties needs --bootstrap"),
+        (["--client-properties", "x"], "--client-properties x cannot be read"),
         (["--faults", "x"], "--faults needs --bootstrap"),
     ],
 )

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs
 
 from fixtures.clusters.network.certificates import TokenIssuer
 
 
 @contextmanager
-def issuing(issuer: TokenIssuer, secrets: Mapping[str, str], asked: list[str] | None = None) -> Iterator[str]:
+def issuing(
+    issuer: TokenIssuer, secrets: Mapping[str, str], asked: list[str] | None = None, *, own: Path | None = None
+) -> Iterator[str]:
     """The URL of the token endpoint; a client with its secret gets a token, any other 401.
 
-    `asked` collects the scope of each request.
+    `asked` collects the scope of each request. `own` is a PEM file of key and certificate, with which it speaks TLS.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -40,9 +44,13 @@ def issuing(issuer: TokenIssuer, secrets: Mapping[str, str], asked: list[str] | 
             """Nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if own:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(own)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/token"
+        yield f"http{'s' if own else ''}://127.0.0.1:{server.server_port}/token"
     finally:
         server.shutdown()
         server.server_close()
