@@ -14,6 +14,7 @@ from typing import Any
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.java_clients import JavaConsumer, java_share_consumer
 from runner.protocol.toolkit.script_recorder import NotApplicableError
+from verification.scripts.script import Relation
 from wire.router import check
 from wire.values import TopicPartition
 
@@ -56,24 +57,37 @@ def configure(case: CaseContext, group: str, name: str, value: str) -> None:
 class Delivered:
     """A record that a reader was given; `record` is the library's."""
 
+    at: TopicPartition
     offset: int
     value: str
     count: int
     record: Any
 
+    @property
+    def place(self) -> tuple[TopicPartition, int]:
+        """Partition and offset."""
+        return self.at, self.offset
+
 
 class ShareReader:
-    """A reader of a share group. It acknowledges each record itself, before its next poll."""
+    """A reader of a share group. It acknowledges each record itself, before its next poll.
+
+    Brokers can refuse an acknowledgement: a new leader does, for what its predecessor handed out. The record must
+    come again then. So a record whose acceptance was refused counts as read once, and is accepted again when it comes.
+    """
 
     def __init__(self, case: CaseContext, java: JavaConsumer) -> None:
         self._case = case
         self._java = java
         self._acknowledged = case.java.library.root.org.apache.kafka.clients.consumer.AcknowledgeType
+        self._refused: dict[tuple[TopicPartition, int], str] = {}
+        """The error of the last acceptance of each record that the broker has not accepted yet."""
 
     def polled(self) -> list[Delivered]:
         """The records of one poll, which must be acknowledged."""
         return [
             Delivered(
+                at=TopicPartition(str(each.topic()), int(each.partition())),
                 offset=int(each.offset()),
                 value=str(each.value()),
                 count=int(each.deliveryCount().orElse(0)),
@@ -89,33 +103,52 @@ class ShareReader:
         return list(found)
 
     def accepts(self, *delivered: Delivered) -> None:
-        """Acknowledge records as processed."""
-        self._answer(self._acknowledged.ACCEPT, *delivered)
+        """Acknowledge records as processed; the case requires that the broker takes it."""
+        self._case.require("refused acceptances", self._answer(self._acknowledged.ACCEPT, *delivered), {})
 
     def releases(self, *delivered: Delivered) -> None:
-        """Give records back, to be delivered again."""
-        self._answer(self._acknowledged.RELEASE, *delivered)
+        """Give records back, to be delivered again; the case requires that the broker takes it."""
+        self._case.require("refused releases", self._answer(self._acknowledged.RELEASE, *delivered), {})
 
-    def _answer(self, how: Any, *delivered: Delivered) -> None:
+    def _answer(self, how: Any, *delivered: Delivered) -> dict[str, str]:
+        """Acknowledge records; returns the broker's error by partition where it did not take that."""
         for each in delivered:
             self._java.library.acknowledge(each.record, how)
-        self._java.library.commitSync()
+        answers = self._java.library.commitSync()
+        errors = {str(each.at): "no answer" for each in delivered}
+        for at in answers:
+            error = answers[at].orElse(None)
+            errors[f"{at.topic()}-{at.partition()}"] = "" if error is None else str(error.getClass().getSimpleName())
+        return {at: error for at, error in errors.items() if error}
+
+    def _taken(self) -> list[Delivered]:
+        """The records of one poll, accepted, without those that come again because their acceptance was refused."""
+        polled = self.polled()
+        new = [each for each in polled if each.place not in self._refused]
+        refused = self._answer(self._acknowledged.ACCEPT, *polled)
+        for each in polled:
+            self._refused.pop(each.place, None)
+            if error := refused.get(str(each.at)):
+                self._refused[each.place] = error
+                what = f"the answer to an acceptance of offset {each.offset}, which may be delivered again"
+                self._case.require(what, error, "accepted", Relation.DIFFERS)
+        return new
 
     def reads_to(self, last: str) -> list[Delivered]:
-        """Accept everything up to a record with this value, or until the time is over; the case requires that record."""
+        """Accept everything up to a record with this value, or until the time is over.
+
+        The case requires that record, and that the broker accepts all of them in the end.
+        """
         read: list[Delivered] = []
 
         def there() -> bool:
-            new = self.polled()
-            self.accepts(*new)
-            read.extend(new)
-            return bool(read) and read[-1].value == last
+            read.extend(self._taken())
+            return not self._refused and any(each.value == last for each in read)
 
-        self._case.require(
-            f"the reader is given {last!r}",
-            self._case.poll_until(there, bool, within_s=DELIVERED_WITHIN_S),
-            True,
-        )
+        # answer dropped: both of its reasons are required below
+        self._case.poll_until(there, bool, within_s=DELIVERED_WITHIN_S)
+        self._case.require(f"the reader is given {last!r}", any(each.value == last for each in read), True)
+        self._case.require("records whose acceptance is refused to the end", list(self._refused.values()), [])
         return read
 
     def given_meanwhile(self) -> list[str]:
@@ -123,12 +156,10 @@ class ShareReader:
         read: list[str] = []
 
         def look() -> bool:
-            new = self.polled()
-            self.accepts(*new)
-            read.extend(each.value for each in new)
+            read.extend(each.value for each in self._taken())
             return False
 
-        self._case.poll_until(look, bool, within_s=QUIET_S)
+        self._case.poll_until(look, bool, within_s=QUIET_S)  # answer dropped: it looks until the time is over
         return read
 
 
