@@ -49,7 +49,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGINT)
     while process.poll() is None and (left_s := until_s - time.monotonic()) > 0:
         try:
-            process.wait(left_s)
+            process.wait(left_s)  # answer dropped: the run is ended because it took too long
         except subprocess.TimeoutExpired:
             break
         except KeyboardInterrupt:
@@ -57,4 +57,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.wait()  # answer dropped: it was killed

@@ -116,6 +116,7 @@ class RunResources(Closing):
         with self._judging:
             batch, self._unjudged = self._unjudged, []
         if batch:
+            # answer dropped: each scenario of the batch has a future of its own
             self._background.submit(self._judge, batch)
 
     def _judge(self, batch: Sequence[tuple[RunDirectory, Future[ScenarioVerdict]]]) -> None:

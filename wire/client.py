@@ -64,6 +64,7 @@ class Client(Router):
         """The feature levels in a fresh answer of a broker, or of any (2.7+)."""
         who = {"ClientSoftwareName": "onceproof", "ClientSoftwareVersion": "1"}
         answer = self.call("ApiVersions", lambda version: who if version >= 3 else {}, broker=broker, deadline=deadline)
+        check(answer["ErrorCode"], "ApiVersions")
         return Features(
             finalized={each["Name"]: each["MaxVersionLevel"] for each in answer.get("FinalizedFeatures", ())},
             supported={each["Name"]: each["MaxVersion"] for each in answer.get("SupportedFeatures", ())},
@@ -122,6 +123,20 @@ class Client(Router):
             return found
 
         return self.until("the list of transactions", ask, deadline)
+
+    def list_groups(self, deadline: Deadline | None = None) -> list[str]:
+        """The groups of all coordinators that this principal sees."""
+
+        def ask(attempt: Deadline) -> list[str]:
+            found = []
+            for broker in self.metadata([], attempt).brokers:
+                body: Body = {"StatesFilter": [], "TypesFilter": []}
+                answer = self.call("ListGroups", body, broker=broker, deadline=attempt)
+                check(answer["ErrorCode"], f"ListGroups of broker {broker}")
+                found += [str(each["GroupId"]) for each in answer["Groups"]]
+            return found
+
+        return self.until("the list of groups", ask, deadline)
 
     def describe_producers(
         self, partitions: Iterable[TopicPartition], deadline: Deadline | None = None

@@ -61,7 +61,7 @@ class Definitions:
         if not jars:
             raise DefinitionError("no jar was given to read the message definitions from")
         definitions = cls(tuple(str(jar) for jar in jars))
-        definitions.source("RequestHeader", 1)
+        definitions.source("RequestHeader", 1)  # answer dropped: it raises if the jar has no definitions
         return definitions
 
     def apis(self) -> list[str]:

@@ -142,9 +142,10 @@ def reassign(admin: Client, order: Order) -> None:
 
 
 def elect(admin: Client, order: Iterable[TopicPartition]) -> None:
-    """Elect the preferred replicas. The answer says little: the leaders do."""
+    """Elect the preferred replicas."""
     places = _by_topic("Topic", {at: at.partition for at in order})
     body = {"ElectionType": _PREFERRED, "TopicPartitions": places, "TimeoutMs": PLACED_WITHIN_MS}
+    # answer dropped: an election that was not needed is an error, too; the leaders are the proof
     _answer(admin, "ElectLeaders", body)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def swept(client: Client, prefix: str, *, remove: bool) -> list[str]:
     """Print and return everything that runs of this prefix left; remove it if asked. Raises WireError."""
-    groups, topics = of_runs(groups_of(client), prefix), of_runs(topics_of(client), prefix)
+    groups, topics = of_runs(client.list_groups(), prefix), of_runs(topics_of(client), prefix)
     found = [*(f"group {name}" for name in groups), *(f"topic {name}" for name in topics)]
     for each in found:
         print(each)  # noqa: T201 - the output of a command
@@ -78,7 +78,7 @@ def _delete_group(client: Client, name: str, deadline: Deadline) -> None:
     client.delete_groups([name], deadline)
 
 
-def of_runs(names: Iterator[str], prefix: str) -> list[str]:
+def of_runs(names: Iterable[str], prefix: str) -> list[str]:
     """The names that a run of this prefix gives."""
     return sorted(name for name in names if re.match(rf"{re.escape(prefix)}[0-9a-f]{{12}}-", name))
 
@@ -86,13 +86,6 @@ def of_runs(names: Iterator[str], prefix: str) -> list[str]:
 def topics_of(client: Client) -> Iterator[str]:
     """Every topic that this principal sees."""
     yield from client.metadata().topics
-
-
-def groups_of(client: Client) -> Iterator[str]:
-    """Every group that this principal sees, of all coordinators."""
-    for broker in client.metadata([]).brokers:
-        for each in client.call("ListGroups", {"StatesFilter": [], "TypesFilter": []}, broker=broker)["Groups"]:
-            yield each["GroupId"]
 
 
 if __name__ == "__main__":

@@ -109,20 +109,10 @@ def remove_traces(case: CaseContext, client: Client, say: Callable[[str], None])
         with suppress(WireError):  # a member that has left already; its session may also end by itself
             leave()
     try:
-        groups = _groups(case, client)
+        groups = [name for name in client.list_groups() if name.startswith(f"{case.name}-")]
     except WireError as error:
         say(
             f"Groups that begin with {case.name}- may be left on your cluster, and tox -e sweep-up removes them: {error}"
         )
     else:
         remove({f"group {group}": partial(client.delete_groups, [group]) for group in groups}, say)
-
-
-def _groups(case: CaseContext, client: Client) -> list[str]:
-    """The groups of a case, which any broker may coordinate. Raises WireError."""
-    listed = (
-        client.call("ListGroups", {"StatesFilter": [], "TypesFilter": []}, broker=broker)["Groups"]
-        for broker in client.metadata([]).brokers
-    )
-    names = (group["GroupId"] for groups in listed for group in groups)
-    return [name for name in names if name.startswith(f"{case.name}-")]

@@ -114,6 +114,7 @@ def test_a_timeout_runs_on_at_the_next_coordinator(case: CaseContext) -> None:
     state = case.inspect.state(str(late.transactional_id))
     case.require("milliseconds until it was looked at", now_ms() - begun_ms, TIMEOUT_MS - 1, Relation.AT_MOST)
     case.expect("the state after it", state, "Ongoing")
+    # answer dropped: the next claim is on the markers
     case.poll_until(lambda: case.inspect.markers(at), bool, within_s=ENDED_WITHIN_S)
     written_ms = [each.max_timestamp_ms for each in case.inspect.batches(at) if each.control]
     case.expect("markers", len(written_ms), 1)

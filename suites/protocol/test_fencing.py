@@ -117,6 +117,7 @@ def test_a_timeout_fences(case: CaseContext) -> None:
     """A producer whose transaction was aborted on timeout can neither add to it nor commit it."""
     (at,) = case.topic()
     zombie = transactional(case, timeout_ms=TIMEOUT_MS).writes(at)
+    # answer dropped: the markers are required next
     case.poll_until(lambda: case.inspect.markers(at), bool, within_s=SOON_S)
     aborted(case, at, zombie)
     # Its marker is there before its coordinator has completed it, if they are different brokers.

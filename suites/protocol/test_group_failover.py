@@ -57,7 +57,7 @@ def _commits_during_an_election(
     codes = [_code(each) for each in sent[:SETTLED]]
     election = replicas.electing(case, log, by=old)
     codes += [_code(each) for each in sent[SETTLED:]]
-    election.receive()
+    election.receive()  # answer dropped: the case requires commits that a move refused
     return dict(zip(offsets, codes, strict=True))
 
 

@@ -160,7 +160,7 @@ def consumer_pair(case: CaseContext, group: str, topic: str) -> tuple[ConsumerMe
         def beat() -> int:
             for each in (member, other):
                 if each is owner or each.epoch > 0:
-                    each.heartbeat()
+                    each.heartbeat()  # answer dropped: a refused one gives no partitions, and those are required
             return len(owner.partitions)
 
         return int(case.poll_until(beat, lambda seen: seen == count, within_s=15))

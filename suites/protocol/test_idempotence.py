@@ -277,6 +277,7 @@ def test_a_lost_response_leaves_one_copy(case: CaseContext) -> None:
     case.require_code("a batch before", producer.produce(at, ["a"]))
     batch = producer.batch(at, ["b"])
     connection = case.open_connection(case.leader(at))
+    # answer dropped: it is the one that is lost
     case.send(case.request("Produce", producer.produce_body({at: batch}), connection=connection), connection=connection)
     end = case.poll_until(lambda: case.inspect.end(at), lambda seen: seen == 2, within_s=10)
     case.require("the batch was appended", end, 2)

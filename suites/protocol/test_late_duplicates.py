@@ -116,7 +116,7 @@ class LibrdkafkaClient:
         try:
             self._producer.begin_transaction()
             self._producer.produce(topic, value.encode(), partition=0, on_delivery=report)
-            self._producer.flush(DONE_WITHIN_S)
+            self._producer.flush(DONE_WITHIN_S)  # answer dropped: the report is looked at
             if delivered != [None]:
                 return f"not delivered: {', '.join(map(str, delivered)) or 'no report'}"
             self._producer.commit_transaction(DONE_WITHIN_S)
@@ -134,4 +134,4 @@ class LibrdkafkaClient:
     def close(self) -> None:
         """Close the producer without waiting for records that can never be sent."""
         self._producer.purge()
-        self._producer.flush(0)
+        self._producer.flush(0)  # answer dropped: nothing shall be delivered any more

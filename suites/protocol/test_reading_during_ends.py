@@ -47,8 +47,8 @@ def test_a_commit_becomes_visible_partition_by_partition(case: CaseContext) -> N
             seen.append(case.inspect.committed(here))
             return seen[-1]
 
-        case.poll_until(look, bool, within_s=MARKED_WITHIN_S)
-        case.expect("what a reader is given where the marker is", seen[-1], ["a", "b"])
+        shown = case.poll_until(look, bool, within_s=MARKED_WITHIN_S)
+        case.expect("what a reader is given where the marker is", shown, ["a", "b"])
         case.expect("what it was given before", [each for each in seen[:-1] if each], [])
         case.expect("what a reader is given where it is not", case.inspect.committed(there), [])
         markers.released()

@@ -204,7 +204,7 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
         coordinator = case.coordinator(producer.transactional_id)
         connection = case.open_connection(coordinator)
         request = case.request("EndTxn", producer.end_body(commit=commit), connection=connection)
-        case.send(request, connection=connection)
+        case.send(request, connection=connection)  # answer dropped: it is the one that is lost
         end = case.poll_until(partial(case.inspect.stable, at), partial(eq, 2), within_s=COMPLETE_WITHIN_S)
         case.require("the marker is written", end, 2)
         connection.wire.close("the answer is to be lost")

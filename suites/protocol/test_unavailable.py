@@ -231,7 +231,8 @@ def _taken(
             met[version] |= {code} - expected
         return set(codes.values())
 
-    case.poll_until(ask, lambda codes: codes == {int(Code.NONE)}, within_s=TAKEN_WITHIN_S)
+    taken = case.poll_until(ask, lambda codes: codes == {int(Code.NONE)}, within_s=TAKEN_WITHIN_S)
+    case.require("the codes at last", sorted(map(code_name, taken)), [code_name(Code.NONE)])
 
 
 def _made(case: CaseContext, group: str) -> int:

@@ -39,4 +39,5 @@ def test_offsets_outside_any_transaction(case: CaseContext) -> None:
         held, violated = held | {"the stable offset": -1}, violated | {"the stable offset": UNSTABLE}
     decide(case, "the offsets outside any transaction", seen, held=held, violated=violated)
     for each in pending:
+        # answer dropped: it only tidies up, after the decision
         write_marker(case, each, producer_id=producer.now.id, epoch=producer.now.epoch, coordinator_epoch=0)

@@ -54,7 +54,7 @@ def test_the_others_of_the_transaction_are_committed(case: CaseContext) -> None:
     *places, before = case.topic(partitions=41)
     group = f"{case.name}-group"
     # A group that has only pending offsets may be deleted by 4.0.0 before its marker comes (KB-36).
-    _loaded(case, partial(commit, case, group, {before: OFFSET}))
+    case.set_up("an offset that keeps the group", partial(commit, case, group, {before: OFFSET}))
     producer = transactional(case)
     case.set_up("the group is added", partial(producer.add_offsets, group))
     topics = _topics(places, lambda index: index % 2 == 1)

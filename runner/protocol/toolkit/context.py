@@ -212,6 +212,7 @@ class CaseContext:
 
         def receive() -> Sequence[Body]:
             answers = Responses(connection.wire, sent)
+            # answer dropped: it is only recorded here, and each answer is the caller's to read
             self.recording.answered(begun, {"First": answers[0], "Last": answers[-1]})
             return answers
 
@@ -273,6 +274,7 @@ class CaseContext:
     def _have_created(self, topic: str) -> None:
         """Let a broker without CreateTopics make a topic, which it does when Metadata asks for it."""
         body = {"Topics": [{"Name": topic}], "AllowAutoTopicCreation": True}
+        # answer dropped: the first one says that the topic is not there yet, and then it is asked again
         self.client.call("Metadata", body)
         code = self.poll_until(
             lambda: self.topic_code(topic, self.brokers[0]), lambda each: each == 0, within_s=SET_UP_WITHIN_S

@@ -146,6 +146,7 @@ class ClassicMember:
         if self.instance is None:
             # A coordinator that still loads is asked again, until the answer has the id.
             wanted = (Code.NONE, Code.MEMBER_ID_REQUIRED)
+            # answer dropped: the next request is required to succeed, and needs the id of this answer
             self.case.poll_until(self.join, lambda answer: answer.code in wanted, within_s=15)
         self.case.set_up("the member has joined", self.join)
         return self
@@ -203,6 +204,7 @@ class ConsumerMember:
 
 def _leave(case: CaseContext, group: str, api: str, body: Body) -> None:
     """Let a member leave, which is no part of the script: a group with members cannot be removed."""
+    # answer dropped: a member that has not left is in the way of its group's removal, and that is said
     case.client.call(api, {"GroupId": group, **body}, broker=case.group_coordinator(group))
 
 

@@ -89,6 +89,7 @@ def elected(case: CaseContext, at: TopicPartition, broker: int) -> None:
     """Elect the preferred replica, which is `broker`, and wait until Metadata names it as the leader."""
 
     def ask(attempt: Deadline) -> None:
+        # answer dropped: an election that was not needed is an error, too; the leader is required below
         case.client.call("ElectLeaders", _election(at), broker=_controller(case), deadline=attempt)
 
     case.client.until(f"the election of {at}", ask)

@@ -153,11 +153,13 @@ def _check(results: Sequence[Body], what: str) -> None:
 
 def _await(case: CaseContext, user: str, kind: Resource, name: str, right: Right, *, granted: bool) -> None:
     body = _filter(user, kind, name, right)
-    seen = case.poll_until(
-        lambda: bool(case.client.call("DescribeAcls", body)["Resources"]),
-        lambda each: each is granted,
-        within_s=IN_FORCE_WITHIN_S,
-    )
+
+    def has_it() -> bool:
+        answer = case.client.call("DescribeAcls", body)
+        check(answer["ErrorCode"], f"DescribeAcls of {user}")
+        return bool(answer["Resources"])
+
+    seen = case.poll_until(has_it, lambda each: each is granted, within_s=IN_FORCE_WITHIN_S)
     case.require(f"{user} may {right.name} {kind.name} {name}", seen, granted)
 
 
