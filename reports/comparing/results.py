@@ -13,6 +13,7 @@ from typing import Any
 
 from reports.deciding.own_builds import commit_of, own_builds
 from reports.deciding.scorecards import cards
+from reports.deciding.trust import trust
 from reports.model.change import BaselineComparison
 from reports.model.findings import FindingReport
 from reports.model.protocol_case import ScriptCase
@@ -49,6 +50,7 @@ def results(report: Report) -> dict[str, Any]:
         "subject": _subject(report),
         "run": _run(report),
         **({} if report.is_protocol_run else {"guarantees": _guarantees(report)}),
+        **({"trust": asdict(found)} if (found := trust(report)) is not None else {}),
         "scenarios": [_scenario(each) for each in report.scenarios],
         "controls": [
             {

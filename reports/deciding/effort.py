@@ -1,4 +1,4 @@
-"""How much was tried behind a pass: seeds, faults, operations during them, and the share of the narrowest floor.
+"""How much was tried behind a pass: seeds, faults, operations during them, and the floor that was reached most narrowly.
 
 A pass says that nothing was found where something was tried. How much that was stands next to it, because a pass of one
 seed and one fault is weaker than one of a night.
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from reports.model.protocol_case import Tried
 from reports.model.report import ScenarioReport
 from reports.model.wording import counted, number
+from verification.vocabulary.verdict import CoverageItem
 
 #: The coverage items that count operations during faults, with hyphens.
 DURING = ("attempted-during", "during")
@@ -26,12 +27,20 @@ def effort(scenario: ScenarioReport) -> str:
     for item in scenario.coverage:
         if _is_during(item.name):
             parts.append(f"{number(item.have)} operations during faults ({number(item.need)} needed)")
-    scaled = [each for each in scenario.coverage if each.need >= NARROW_MIN or not each.met]
-    narrow = min(scaled, key=lambda each: each.have / max(each.need, 1), default=None)
-    if narrow is not None:
-        share = f"{number(narrow.have)} of {number(narrow.need)} {narrow.text or narrow.name}"
-        parts.append(f"narrowest floor {100 * narrow.have // narrow.need} % ({share})")
+    if (narrow := narrowest(scenario)) is not None:
+        parts.append(f"closest to its minimum: {said(narrow)}")
     return "; ".join(parts)
+
+
+def narrowest(scenario: ScenarioReport) -> CoverageItem | None:
+    """The floor that was reached most narrowly, or missed most; None without floors that have a share."""
+    scaled = [each for each in scenario.coverage if each.need >= NARROW_MIN or not each.met]
+    return min(scaled, key=lambda each: each.have / max(each.need, 1), default=None)
+
+
+def said(item: CoverageItem) -> str:
+    """A floor in words."""
+    return f"{number(item.have)} {item.text or item.name}, {number(item.need)} needed"
 
 
 def effort_together(tried: Iterable[Tried]) -> str:

@@ -10,8 +10,8 @@ one of them. A guarantee is refuted by
 * a failed requirement of its own family;
 * a protocol case that can have shown nothing but its anomalies.
 
-Otherwise it has the worst verdict of the scenarios that tested it; a scenario that failed for another reason does not
-count. It passes only when each of its anomalies is forbidden by a requirement that passed: an anomaly that no check
+Otherwise it has the worst verdict of the scenarios that tested it; a scenario in which another guarantee failed does
+not count. It passes only when each of its anomalies is forbidden by a requirement that passed: an anomaly that no check
 looked for may be there. A pass says "no violation in N scenarios", because a run tries only some of the moments at which
 a fault can occur. Recovery is measured and has no verdict, because Kafka promises no time.
 
@@ -154,7 +154,7 @@ def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report,
     tried: list[tuple[ScenarioReport, Verdict]] = []
     for scenario in report.scenarios:
         found = [*_found(scenario, title, anomalies), *_failed(scenario, title)]
-        said = [each.verdict for each in scenario.requirements if _is_about(each.id, title, anomalies, known)]
+        said = [each.verdict for each in scenario.requirements if is_about(each.id, title, anomalies, known)]
         refuted += found
         if found or said:
             tried.append((scenario, Verdict.FAIL if found else Verdict.worst(said)))
@@ -173,7 +173,7 @@ def _card(title: str, about: str, anomalies: frozenset[Anomaly], report: Report,
     undecided = len(counting) - len(passed) - len(other)
     fact = _fact(passed, violating, undecided, len(other), untried=untried, cases=_cases(report, refuting))
     if verdict is None:
-        about_it = {each for each in known if _is_about(each, title, anomalies, known)}
+        about_it = {each for each in known if is_about(each, title, anomalies, known)}
         fact = f"This tests it: `{how_to_test(about_it, report.subject.release)}`"
     return Card(
         title=title,
@@ -234,7 +234,7 @@ def _bugs(tried: Tried) -> tuple[str, ...]:
     return () if "" in bugs else tuple(sorted(bugs))
 
 
-def _is_about(requirement: str, title: str, anomalies: frozenset[Anomaly], known: Catalogue) -> bool:
+def is_about(requirement: str, title: str, anomalies: frozenset[Anomaly], known: Catalogue) -> bool:
     """Whether a requirement decides a guarantee: it forbids one of its anomalies, or is of its own family."""
     if title in FAMILY and family_of(requirement) == FAMILY[title]:
         return True
@@ -265,7 +265,7 @@ def _fact(
         no_violation_in(passed) if passed else "",
         f"a violation in {violating}" if violating else "",
         f"{undecided} could not decide it" if undecided else "",
-        f"{other} failed for another reason" if other else "",
+        f"{other} could not be counted, because another guarantee failed there" if other else "",
     ]
     fact = f"{counted(whole, 'scenario')} tested it: {', '.join(each for each in parts if each)}."
     return f"Not tested: {', '.join(sorted(untried))}. {fact}{also}" if untried else f"{fact}{also}"

@@ -25,6 +25,7 @@ from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import reasons
+from reports.deciding.trust import trust
 from reports.deciding.upgrade_cost import upgrade_cost
 from reports.deciding.windows import windows
 from reports.formats import stage_cells
@@ -151,6 +152,7 @@ def render(report: Report, directory: Path) -> str:
         tested=tuple(row for row in report.requirements if row.verdict is not None),
         cards=(cards := scorecards.cards(report)),
         guarantees=_guarantees(cards),
+        trust=trust(report),
         matrix_columns=matrix.columns(report),
         groups=groups,
         untried=tuple(group for group in groups if not group.tested),

@@ -16,6 +16,7 @@ from reports.deciding.impact import impact
 from reports.deciding.own_builds import build_note
 from reports.deciding.reasons import Reason, reasons
 from reports.deciding.scorecards import cards
+from reports.deciding.trust import trust
 from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
 from reports.formats.stage_cells import SHORT_COLUMNS, short_rows
@@ -179,6 +180,8 @@ def _guarantees(report: Report) -> Iterator[str]:
         f"{verdict_sign(each.verdict)} {each.title}" + (f" ({each.aside})" if each.aside else "") for each in judged
     )
     yield from ("", "Guarantees: " + " · ".join(shown))
+    if (tried := trust(report)) is not None:
+        yield from ("", literal(" ".join(tried.sentences), 1_000))
 
 
 def _runs(report: Report) -> Iterator[str]:

@@ -31,9 +31,12 @@ def test_the_narrowest_floor_is_the_one_with_the_least_share() -> None:
     """Floors such as one fault have no share; one that was missed is always named."""
     items = (("faults_confirmed", 1, 1), ("records", 11_000, 10_000), ("attempted_during", 28, 10))
     assert effort(scenario(*items)) == (
-        "seed 7; 28 operations during faults (10 needed); narrowest floor 110 % (11\u202f000 of 10\u202f000 records)"
+        "seed 7; 28 operations during faults (10 needed); "
+        "closest to its minimum: 11\u202f000 records, 10\u202f000 needed"
     )
-    assert "narrowest floor 0 % (0 of 1 faults_confirmed)" in effort(scenario(("faults_confirmed", 0, 1), *items[1:]))
+    assert "closest to its minimum: 0 faults_confirmed, 1 needed" in effort(
+        scenario(("faults_confirmed", 0, 1), *items[1:])
+    )
     assert effort(scenario()) == "seed 7"
 
 
