@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.model.protocol_case import ExchangeRow, StatementRow
-from verification.scripts.script import Exchange, Statement
+from verification.scripts.script import Exchange, Statement, shown
 from wire.codes import CODE_FIELDS, ErrorCode, code_name, codes_in
 
 #: A longer request or response is unreadable in a table; the script has all of it.
@@ -78,16 +78,11 @@ def statement_row(statement: Statement) -> StatementRow:
         after=statement.after,
         what=statement.what,
         relation=str(statement.relation),
-        expected=_cut(_value(statement.expected), VALUE_MAX),
-        observed=_cut(_value(statement.observed), VALUE_MAX),
+        expected=_cut(shown(statement.expected), VALUE_MAX),
+        observed=_cut(shown(statement.observed), VALUE_MAX),
         required=statement.required,
         holds=statement.holds,
     )
-
-
-def _value(value: Any) -> str:
-    """A text as it is, everything else as JSON."""
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
 def _cut(text: str, length_max: int) -> str:
@@ -149,7 +144,7 @@ def _gather(value: Mapping[str, Any], place: str, groups: dict[str, list[str]], 
         elif isinstance(each, list):
             _several(name, each, here, groups)
         else:
-            facts.append(f"{name.removeprefix('V3AndBelow')} {each}")
+            facts.append(f"{name.removeprefix('V3AndBelow')} {shown(each)}")
 
 
 def _several(name: str, values: list[Any], place: str, groups: dict[str, list[str]]) -> None:

@@ -13,6 +13,7 @@ from fixtures.clusters.network.security import USERS
 from runner.protocol.toolkit.case import BOTH, SECURED, Needs, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import write_marker
+from runner.protocol.toolkit.inspector import ending
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import SOON_S
@@ -172,7 +173,7 @@ def test_a_transaction_whose_owner_may_no_longer_is_aborted(case: CaseContext) -
         refused = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         _refused(case, "Produce", owner.produce(at, ["b"]), refused)
         for commit in (True, False):
-            _refused(case, f"EndTxn, commit {commit}", owner.end(commit=commit), refused)
+            _refused(case, f"EndTxn, {ending(commit=commit)}", owner.end(commit=commit), refused)
         _refused(case, "InitProducerId", owner.copy().init(), refused)
         state = case.poll_until(lambda: case.inspect.state(name), lambda seen: seen == "CompleteAbort", within_s=SOON_S)
         case.expect("the state", state, "CompleteAbort")
@@ -197,7 +198,7 @@ def test_an_owner_who_may_no_longer_write_can_still_end_it(case: CaseContext) ->
             owner = ScriptedProducer(own, name).ready().writes(at, values=["a"])
             revoke(case, OWNER, Resource.TOPIC, at.topic, Right.WRITE)
             _refused(case, "Produce", owner.produce(at, ["b"]), Code.TOPIC_AUTHORIZATION_FAILED)
-            case.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
+            case.expect_code(f"EndTxn, {ending(commit=commit)}", owner.end(commit=commit), Code.NONE)
             case.inspect.complete(owner.transactional_id)
         case.expect("what a reader is given", case.inspect.committed(at), ["a"] if commit else [])
         case.expect("the last stable offset", case.inspect.stable(at), case.inspect.end(at))

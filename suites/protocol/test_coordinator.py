@@ -14,7 +14,7 @@ from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.coordinators import whole_log
 from runner.protocol.toolkit.expected_codes import fencing_code
 from runner.protocol.toolkit.fetching import COMMITTED, coordinator_epoch, fetch, write_marker
-from runner.protocol.toolkit.inspector import COMPLETE
+from runner.protocol.toolkit.inspector import COMPLETE, ending
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.protocol.toolkit.responses import Response
 from verification.checks.transaction_states import judge
@@ -174,7 +174,7 @@ def test_a_marker_of_an_old_coordinator_is_refused(case: CaseContext) -> None:
     end = case.inspect.end(at)
     for commit in (True, False):
         answer = send(coordinator_epoch=4, commit=commit)
-        case.expect_code(f"coordinator epoch 4, commit={commit}", answer, Code.TRANSACTION_COORDINATOR_FENCED)
+        case.expect_code(f"coordinator epoch 4, {ending(commit=commit)}", answer, Code.TRANSACTION_COORDINATOR_FENCED)
         case.expect("the end of the log", case.inspect.end(at), end)
     case.expect_code("coordinator epoch 5 again", send(coordinator_epoch=5), Code.NONE)
     case.expect("the markers", [kind for kind, _, _ in case.inspect.markers(at)], ["abort", "abort"])

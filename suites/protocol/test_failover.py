@@ -15,7 +15,7 @@ from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, alone, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.coordinators import WAIT, EndedTransaction, described, id_at, log_of, moved
-from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.inspector import ending, result
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.tampering import Tampered, tampered, to
 from runner.protocol.toolkit.timing import LONG_MS, now_ms
@@ -90,7 +90,7 @@ def test_an_open_transaction_goes_on_at_the_next_coordinator(case: CaseContext) 
     case.expect("the transactions", [described(case, each) for each in owners], known)
     for owner, commit in zip(owners, (True, False), strict=True):
         owner.writes(there, values=["more"])
-        case.expect_code(f"EndTxn, commit {commit}", owner.end(commit=commit), Code.NONE)
+        case.expect_code(f"EndTxn, {ending(commit=commit)}", owner.end(commit=commit), Code.NONE)
         case.expect("the state", case.inspect.completed(owner.transactional_id), result(commit=commit))
     for at, given in ((here, ["commit"]), (there, ["more"])):
         case.expect(f"what a reader is given of {at}", case.inspect.committed(at), given)

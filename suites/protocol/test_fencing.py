@@ -9,6 +9,7 @@ from runner.protocol.toolkit import brokers, replicas
 from runner.protocol.toolkit.case import BOTH, EXPIRING, HASTY, THREE, needs, requirement, shares, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
+from runner.protocol.toolkit.inspector import ending
 from runner.protocol.toolkit.producer import UNKNOWN, ScriptedProducer, transactional
 from runner.protocol.toolkit.timing import ROLL_MS, SEGMENT_MS, SOON_S, TIMEOUT_MS, expiry_can_be_seen
 from verification.scripts.script import Relation
@@ -36,7 +37,7 @@ def expect_powerless(case: CaseContext, zombie: ScriptedProducer, at: TopicParti
     answer = zombie.commit_offsets(group, {at: 99})
     case.expect_code("TxnOffsetCommit", answer, Code.INVALID_PRODUCER_EPOCH)
     for commit in (True, False):
-        expect_fenced(case, f"EndTxn, commit {commit}", zombie.copy().end(commit=commit))
+        expect_fenced(case, f"EndTxn, {ending(commit=commit)}", zombie.copy().end(commit=commit))
 
 
 @requirement("FENCE-01")
@@ -125,7 +126,7 @@ def test_a_timeout_fences(case: CaseContext) -> None:
     case.expect_code("Produce", zombie.produce(at, ["zombie"]), Code.INVALID_PRODUCER_EPOCH)
     expect_fenced(case, "AddPartitionsToTxn", zombie.add(at))
     for commit in (True, False):
-        expect_fenced(case, f"EndTxn, commit {commit}", zombie.end(commit=commit))
+        expect_fenced(case, f"EndTxn, {ending(commit=commit)}", zombie.end(commit=commit))
     case.expect("what readers are given", case.inspect.committed(at), [])
     successor(case).writes(at, values=["b"]).ends(commit=True)
     case.expect("what readers are given of a newer instance", case.inspect.committed(at), ["b"])

@@ -16,7 +16,7 @@ from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import groups, replicas
 from runner.protocol.toolkit.case import BOTH, THREE, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
-from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.inspector import ending, result
 from runner.protocol.toolkit.producer import ScriptedProducer, base_offset, plain
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.tampering import Tampered, into, tampered, to
@@ -42,10 +42,10 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
     one, two, coordinator = case.brokers
     far, near = replicas.placed(case, [one, two, coordinator], [two, one, coordinator])
     for commit in (True, False):
-        name = replicas.coordinated(case, f"owner-{commit}", by=coordinator)
+        name = replicas.coordinated(case, f"owner-{ending(commit=commit)}", by=coordinator)
         producer = ScriptedProducer(case, name).ready()
         begins = case.inspect.end(far)
-        producer.writes(far, near, values=[str(commit)])
+        producer.writes(far, near, values=[ending(commit=commit)])
         links = to(coordinator, one)
         with tampered(case, FrameFilter(api="WriteTxnMarkers", producer_id=producer.now.id), Hold(), *links) as markers:
             case.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
@@ -54,7 +54,7 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
                 lambda: case.inspect.stable(near), lambda seen: seen == case.inspect.end(near), within_s=10
             )
             case.expect("the last stable offset of the other one", stable, case.inspect.end(near))
-            case.expect("the records of the other one", case.inspect.committed(near), ["True"])
+            case.expect("the records of the other one", case.inspect.committed(near), ["commit"])
             state = case.inspect.state(str(producer.transactional_id))
             case.expect("the state", state, "PrepareCommit" if commit else "PrepareAbort")
             case.expect("the last stable offset of the far one", case.inspect.stable(far), begins)
@@ -68,7 +68,7 @@ def test_a_leader_that_cannot_be_reached_delays_its_own_markers_only(case: CaseC
         # There are several if the coordinator gave up the first after request.timeout.ms (5 s).
         case.expect("the markers of the far one", sorted(set(own)), ["commit" if commit else "abort"])
         case.expect("its last stable offset", case.inspect.stable(far), case.inspect.end(far))
-    case.expect("what a reader is given of the far one", case.inspect.committed(far), ["True"])
+    case.expect("what a reader is given of the far one", case.inspect.committed(far), ["commit"])
 
 
 @requirement("COORD-12")
@@ -108,7 +108,7 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(case: CaseContext) -> None
     producer = _owner(case, coordinator)
     lost = FrameFilter(api="WriteTxnMarkers", direction=Direction.RESPONSE, producer_id=producer.now.id, count=1)
     for commit in (True, False):
-        producer.writes(at, values=[str(commit)])
+        producer.writes(at, values=[ending(commit=commit)])
         with tampered(case, lost, Cut(), *to(coordinator, one)) as markers:
             case.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
             markers.met("an answer that is lost", *to(coordinator, one))
@@ -117,10 +117,10 @@ def test_a_marker_whose_answer_was_lost_is_sent_again(case: CaseContext) -> None
         own = [kind for kind, _, _ in case.inspect.markers(at)][-2:]
         case.require("the last two markers", own, ["commit" if commit else "abort"] * 2)
         case.expect("the last stable offset", case.inspect.stable(at), case.inspect.end(at))
-        case.expect("what a reader is given", case.inspect.committed(at), ["True"])
+        case.expect("what a reader is given", case.inspect.committed(at), ["commit"])
         case.expect("aborted transactions", len(case.inspect.aborted(at)), 0 if commit else 1)
     producer.writes(at, values=["next"]).ends(commit=True)
-    case.expect("what a reader is given at last", case.inspect.committed(at), ["True", "next"])
+    case.expect("what a reader is given at last", case.inspect.committed(at), ["commit", "next"])
 
 
 @requirement("TV2-08", "FENCE-10", "TXN-27")
@@ -217,8 +217,8 @@ def test_pending_offsets_survive_their_coordinator(case: CaseContext) -> None:
     """The next group coordinator keeps pending offsets pending, until the transaction decides them."""
     (at,) = case.topic()
     for commit in (True, False):
-        group = f"{case.name}-group-{commit}"
-        owner = ScriptedProducer(case, f"{case.name}-{commit}").ready()
+        group = f"{case.name}-group-{ending(commit=commit)}"
+        owner = ScriptedProducer(case, f"{case.name}-{ending(commit=commit)}").ready()
         case.set_up("an offset of before", partial(groups.commit, case, group, {at: 3}))
         groups.pends(owner, group, {at: 7})
         before = case.group_coordinator(group)

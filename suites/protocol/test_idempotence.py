@@ -63,7 +63,7 @@ def test_the_next_batch_is_appended(case: CaseContext) -> None:
     for values in (["a"], ["b", "c"], ["d"]):
         end = case.inspect.end(at)
         answer = producer.produce(at, values)
-        case.expect_code(f"the batch {values}", answer, Code.NONE)
+        case.expect_code(f"the batch {', '.join(values)}", answer, Code.NONE)
         case.expect("its base offset", base_offset(answer), end)
     case.expect("the log", case.inspect.values(at), ["a", "b", "c", "d"])
 

@@ -14,6 +14,7 @@ from chaos.cluster import BrokerId, Link, Site
 from chaos.frames import FrameFilter, Hold
 from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.inspector import ending
 from runner.protocol.toolkit.producer import base_offset, transactional
 from runner.protocol.toolkit.tampering import tampered
 from verification.scripts.script import Relation
@@ -36,7 +37,7 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
     """A batch that comes again between two transactions is refused or known, and the next one is written in order."""
     for commit in (True, False):
         (at,) = case.topic()
-        producer = transactional(case, f"{commit}")
+        producer = transactional(case, ending(commit=commit))
         if case.transaction_version is TransactionVersion.TV1:
             case.set_up("the partition is added", partial(producer.add, at))
         batch = producer.batch(at, ["a"])
@@ -47,10 +48,10 @@ def test_a_late_duplicate_leaves_the_next_transaction_alone(case: CaseContext) -
         late = producer.send_batch(at, batch)
         # Up to 3.5 it is recognised as a duplicate; later releases refuse it, by the version of the request.
         expected = {Code.NONE, Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.INVALID_PRODUCER_EPOCH}
-        case.expect_code(f"the batch again after the end, commit {commit}", late, *sorted(expected))
+        case.expect_code(f"the batch again after the end, {ending(commit=commit)}", late, *sorted(expected))
         if late.code == Code.NONE:
-            case.expect(f"its offset, commit {commit}", base_offset(late), 0)
-        case.expect(f"the end of the log after it, commit {commit}", case.inspect.end(at), end)
+            case.expect(f"its offset, {ending(commit=commit)}", base_offset(late), 0)
+        case.expect(f"the end of the log after it, {ending(commit=commit)}", case.inspect.end(at), end)
         if case.transaction_version is TransactionVersion.TV1:
             case.set_up("the partition is added again", partial(producer.add, at))
         case.expect_code("the next transaction's first batch", producer.produce(at, ["b"]), Code.NONE)

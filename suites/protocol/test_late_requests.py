@@ -5,7 +5,7 @@ from __future__ import annotations
 from runner.protocol.toolkit.case import requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.fetching import coordinator_epoch, write_marker
-from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.inspector import ending, result
 from runner.protocol.toolkit.producer import transactional
 from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
@@ -19,12 +19,14 @@ def test_a_replayed_end_does_not_end_the_next_transaction(case: CaseContext) -> 
     """EndTxn that arrives a second time, during the next transaction, is fenced and decides nothing."""
     for commit in (True, False):
         (at,) = case.topic()
-        producer = transactional(case, f"{commit}").writes(at, values=["a"])
+        producer = transactional(case, ending(commit=commit)).writes(at, values=["a"])
         assert producer.transactional_id is not None
         coordinator = case.coordinator(producer.transactional_id)
         connection = case.open_connection(coordinator)
         request = case.request("EndTxn", producer.end_body(commit=commit), connection=connection)
-        answer = case.require_code(f"EndTxn, commit {commit}", case.send(request, connection=connection).receive())
+        answer = case.require_code(
+            f"EndTxn, {ending(commit=commit)}", case.send(request, connection=connection).receive()
+        )
         case.require(
             "it completes",
             case.inspect.complete(producer.transactional_id),
@@ -74,7 +76,7 @@ def test_late_requests_are_refused_once_the_next_transaction_has_begun(case: Cas
     case.expect_code("TxnOffsetCommit", older.commit_offsets(group, {at: 9}), Code.INVALID_PRODUCER_EPOCH)
     for commit in (True, False):
         answer = older.copy().end(commit=commit)
-        case.expect_code(f"EndTxn, commit {commit}", answer, Code.PRODUCER_FENCED)
+        case.expect_code(f"EndTxn, {ending(commit=commit)}", answer, Code.PRODUCER_FENCED)
     producer.ends(commit=True)
     case.expect("the log", case.inspect.values(at), ["a", "b"])
     case.expect("what readers are given", case.inspect.committed(at), ["a", "b"])
@@ -88,16 +90,16 @@ def test_the_ended_epoch_takes_no_batch(case: CaseContext) -> None:
     """After EndTxn a batch of the ended epoch is refused, be it new or the last one again."""
     (at,) = case.topic()
     for commit in (True, False):
-        producer = transactional(case, f"{commit}")
+        producer = transactional(case, ending(commit=commit))
         last = producer.batch(at, ["a"], sequence=0)
         case.require_code("a batch", producer.send_batch(at, last))
         older = producer.copy()
         producer.ends(commit=commit)
         end = case.inspect.end(at)
         answer = older.send_batch(at, last)
-        case.expect_code(f"the last batch again, commit {commit}", answer, Code.INVALID_PRODUCER_EPOCH)
+        case.expect_code(f"the last batch again, {ending(commit=commit)}", answer, Code.INVALID_PRODUCER_EPOCH)
         answer = older.produce(at, ["x"], sequence=1)
-        case.expect_code(f"the next batch, commit {commit}", answer, Code.INVALID_PRODUCER_EPOCH)
+        case.expect_code(f"the next batch, {ending(commit=commit)}", answer, Code.INVALID_PRODUCER_EPOCH)
         case.expect("the end of the log", case.inspect.end(at), end)
 
 
@@ -125,7 +127,7 @@ def test_a_repeated_marker_does_no_harm(case: CaseContext) -> None:
     for number, commit in enumerate((True, False)):
         producer.writes(at, values=[str(number)]).ends(commit=commit)
         answer = repeated(case, at, producer.now, commit=commit)
-        case.expect_code(f"the marker again, commit {commit}", answer, Code.NONE)
+        case.expect_code(f"the marker again, {ending(commit=commit)}", answer, Code.NONE)
         case.expect("what readers are given", case.inspect.committed(at), ["0"])
         case.expect("the last stable offset", case.inspect.stable(at), case.inspect.end(at))
     producer.writes(at, values=["2"]).ends(commit=True)

@@ -65,7 +65,7 @@ def test_the_metric_of_late_transactions_counts_late_ones(case: CaseContext) -> 
             case.set_up("the partition is added", partial(producer.add, at))
             case.require_code(f"a batch to {at}", producer.produce(at, ["a"], timestamp_ms=timestamp_ms))
             case.require(f"the stable offset of {at}", case.inspect.stable(at), 0)
-            case.expect(f"the count, open in {number + 1} partitions", metrics.value(LATE), number)
+            case.expect(f"the count, open partitions: {number + 1}", metrics.value(LATE), number)
         for producer in reversed(producers):
             producer.ends(commit=False)
             case.expect("the count after an end", metrics.value(LATE), 0)

@@ -13,7 +13,7 @@ from functools import partial
 
 from runner.protocol.toolkit.case import BOTH, one_broker, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
-from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.inspector import ending, result
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Response
 from verification.scripts.script import Relation
@@ -106,7 +106,7 @@ class SlowCompletion:
             lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
             within_s=COMPLETE_WITHIN_S,
         )
-        case.expect_code(f"EndTxn at last, commit {commit}", again, Code.NONE)
+        case.expect_code(f"EndTxn at last, {ending(commit=commit)}", again, Code.NONE)
         if case.transaction_version is TransactionVersion.TV2:
             told = [again["ProducerId"], again["ProducerEpoch"]]
             case.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])
@@ -154,7 +154,7 @@ def test_no_instance_begins_while_a_transaction_completes(case: CaseContext) -> 
         for continues in (False, True) if case.since("2.5.0") else (False,):
             answer = completion.ask(partial(initialisation, case, continues=continues), commit=commit)
             what = "with the current id and epoch" if continues else "without an id"
-            case.expect_code(f"InitProducerId {what}, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
+            case.expect_code(f"InitProducerId {what}, {ending(commit=commit)}", answer, Code.CONCURRENT_TRANSACTIONS)
 
 
 @requirement("TXN-13")
@@ -185,7 +185,9 @@ def test_a_repeated_end_while_markers_are_written(case: CaseContext) -> None:
             case.expect_code(f"EndTxn, commit {commit}: {what}", answer, Code.CONCURRENT_TRANSACTIONS)
         if case.transaction_version is TransactionVersion.TV2:
             answer = completion.ask(partial(end, commit=True, epoch=1), commit=commit)
-            case.expect_code(f"EndTxn(commit) of the next one, commit {commit}", answer, Code.CONCURRENT_TRANSACTIONS)
+            case.expect_code(
+                f"EndTxn(commit) of the next one, {ending(commit=commit)}", answer, Code.CONCURRENT_TRANSACTIONS
+            )
 
 
 @requirement("TXN-30")

@@ -8,7 +8,7 @@ from operator import eq
 from runner.protocol.toolkit.case import BOTH, requirement, versions
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced, late_commit_code
-from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.inspector import ending, result
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Response
 from wire.codes import ErrorCode as Code
@@ -34,7 +34,7 @@ def test_an_end_puts_one_marker_on_every_partition(case: CaseContext) -> None:
         name = f"{case.name}-{'commit' if commit else 'abort'}"
         producer = ScriptedProducer(case, name).ready().writes(*places, values=["a", "b"])
         before = producer.now
-        case.expect_code(f"EndTxn, commit {commit}", producer.end(commit=commit), Code.NONE)
+        case.expect_code(f"EndTxn, {ending(commit=commit)}", producer.end(commit=commit), Code.NONE)
         if case.since("3.0.0"):
             case.expect("the state", case.inspect.completed(producer.transactional_id), result(commit=commit))
             case.expect("its partitions", case.inspect.places(name), [])
@@ -57,7 +57,7 @@ def test_a_repeated_end_is_decided_by_the_state(case: CaseContext) -> None:
     """A repeated EndTxn up to v4 succeeds for the decision that was made and is refused for the other one."""
     for commit in (True, False):
         (at,) = case.topic()
-        producer = ScriptedProducer(case, f"{case.name}-{commit}").ready()
+        producer = ScriptedProducer(case, f"{case.name}-{ending(commit=commit)}").ready()
         case.expect_code("EndTxn of the Empty one", producer.end(commit=commit), Code.INVALID_TXN_STATE)
         producer.writes(at).ends(commit=commit)
         for turn in ("again", "a third time"):
@@ -77,7 +77,7 @@ def test_an_end_of_an_empty_transaction(case: CaseContext) -> None:
     before = producer.now
     for commit in (False, True):
         answer = producer.copy().end(commit=commit, epoch=before.epoch - 1)
-        case.expect_code(f"with the epoch before, commit {commit}", answer, Code.PRODUCER_FENCED)
+        case.expect_code(f"with the epoch before, {ending(commit=commit)}", answer, Code.PRODUCER_FENCED)
     case.expect_code("a commit with the current epoch", producer.end(commit=True), Code.INVALID_TXN_STATE)
     _expect_state(case, producer, "Empty")
     _expect_empty_abort(case, producer)
@@ -147,7 +147,7 @@ def test_another_epoch_ends_nothing(case: CaseContext) -> None:
     for epoch in (producer.now.epoch + 1, producer.now.epoch - 1):
         for commit in (True, False):
             answer = producer.end(commit=commit, epoch=epoch)
-            expect_fenced(case, f"EndTxn with epoch {epoch}, commit {commit}", answer)
+            expect_fenced(case, f"EndTxn with epoch {epoch}, {ending(commit=commit)}", answer)
     if case.since("3.0.0"):
         _expect_state(case, producer, "Ongoing")
     case.expect("the markers", case.inspect.markers(at), [])
@@ -169,9 +169,9 @@ def test_a_stranger_ends_nothing(case: CaseContext) -> None:
     thief.now = other.now
     for commit in (True, False):
         answer = unknown.end(commit=commit)
-        case.expect_code(f"an unknown id, commit {commit}", answer, Code.INVALID_PRODUCER_ID_MAPPING)
+        case.expect_code(f"an unknown id, {ending(commit=commit)}", answer, Code.INVALID_PRODUCER_ID_MAPPING)
         answer = thief.end(commit=commit)
-        case.expect_code(f"another's producer id, commit {commit}", answer, Code.INVALID_PRODUCER_ID_MAPPING)
+        case.expect_code(f"another's producer id, {ending(commit=commit)}", answer, Code.INVALID_PRODUCER_ID_MAPPING)
     case.expect("the markers", case.inspect.markers(at), [])
     producer.ends(commit=True, claim=True)
     case.expect("what readers are given", case.inspect.committed(at), ["a"])
@@ -198,7 +198,7 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
     """EndTxn that is sent again after a lost answer gets the answer of the first; nothing is decided twice."""
     for commit in (True, False):
         (at,) = case.topic()
-        producer = ScriptedProducer(case, f"{case.name}-{commit}").ready().writes(at)
+        producer = ScriptedProducer(case, f"{case.name}-{ending(commit=commit)}").ready().writes(at)
         before = producer.now
         assert producer.transactional_id is not None
         coordinator = case.coordinator(producer.transactional_id)
@@ -214,7 +214,7 @@ def test_a_lost_answer_is_learnt_by_asking_again(case: CaseContext) -> None:
             lambda seen: seen.code != Code.CONCURRENT_TRANSACTIONS,
             within_s=COMPLETE_WITHIN_S,
         )
-        case.expect_code(f"the same EndTxn, commit {commit}, on another connection", again, Code.NONE)
+        case.expect_code(f"the same EndTxn, {ending(commit=commit)}, on another connection", again, Code.NONE)
         if case.transaction_version is TransactionVersion.TV2:
             told = [again["ProducerId"], again["ProducerEpoch"]]
             case.expect("the id and epoch that it answers with", told, [before.id, before.epoch + 1])

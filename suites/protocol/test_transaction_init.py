@@ -6,6 +6,7 @@ from runner.protocol.toolkit import settings
 from runner.protocol.toolkit.case import BOTH, Needs, needs, requirement, versions
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.expected_codes import expect_fenced
+from runner.protocol.toolkit.inspector import ending
 from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import SOON_S
@@ -261,7 +262,9 @@ def test_an_empty_transactional_id_is_malformed(case: CaseContext) -> None:
     case.expect_code("AddPartitionsToTxn", case.ask("AddPartitionsToTxn", add, broker=broker), Code.INVALID_REQUEST)
     for commit in (True, False):
         end = {"TransactionalId": "", "ProducerId": 0, "ProducerEpoch": 0, "Committed": commit}
-        case.expect_code(f"EndTxn, commit {commit}", case.ask("EndTxn", end, broker=broker), Code.INVALID_REQUEST)
+        case.expect_code(
+            f"EndTxn, {ending(commit=commit)}", case.ask("EndTxn", end, broker=broker), Code.INVALID_REQUEST
+        )
 
 
 @requirement("TXN-09")

@@ -9,7 +9,7 @@ from operator import eq
 from runner.protocol.toolkit.case import Needs, inside, needs, requirement, versions
 from runner.protocol.toolkit.context import NOT_NOW, CaseContext
 from runner.protocol.toolkit.expected_codes import late_commit_code
-from runner.protocol.toolkit.inspector import result
+from runner.protocol.toolkit.inspector import ending, result
 from runner.protocol.toolkit.producer import ScriptedProducer, transactional
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.timing import short, timed_out
@@ -59,7 +59,7 @@ def test_every_end_answers_with_the_next_epoch(case: CaseContext) -> None:
         producer.writes(at, values=[str(number)])
         answer = case.set_up("EndTxn", partial(producer.end, commit=commit))
         told = Producer(id=answer["ProducerId"], epoch=answer["ProducerEpoch"])
-        case.expect(f"what EndTxn answers with, commit {commit}", told, following(before))
+        case.expect(f"what EndTxn answers with, {ending(commit=commit)}", told, following(before))
         case.expect(
             "it completes",
             case.inspect.completed(producer.transactional_id),
@@ -178,7 +178,7 @@ def _transactions_of_the_older_protocol(case: CaseContext, at: TopicPartition) -
         case.set_up("AddOffsetsToTxn", lambda: producer.add_offsets(group))
         case.set_up("TxnOffsetCommit", partial(producer.commit_offsets, group, {at: number + 1}))
         answer = producer.end(commit=commit)
-        case.expect_code(f"EndTxn, commit {commit}", answer, Code.NONE)
+        case.expect_code(f"EndTxn, {ending(commit=commit)}", answer, Code.NONE)
         case.expect("the state", case.inspect.completed(producer.transactional_id), result(commit=commit))
         wanted = 3 if number == 2 else 1
         look, enough = partial(case.inspect.offset, group, at, stable=True), partial(eq, wanted)
@@ -199,7 +199,7 @@ def test_newer_requests_at_level_1(case: CaseContext) -> None:
         before = producer.now
         case.expect_code("Produce v12", producer.produce(at, [str(number)]), Code.NONE)
         case.set_up("TxnOffsetCommit v5", partial(producer.commit_offsets, group, {at: number + 1}))
-        case.expect_code(f"EndTxn v5, commit {commit}", producer.end(commit=commit), Code.NONE)
+        case.expect_code(f"EndTxn v5, {ending(commit=commit)}", producer.end(commit=commit), Code.NONE)
         case.expect("what it answers with", producer.now, following(before))
         case.expect(
             "it completes",

@@ -59,6 +59,11 @@ RELATIONS: Mapping[Relation, Callable[[Any, Any], bool]] = {
 }
 
 
+def shown(value: Any) -> str:
+    """A value of a statement as text: a text as it is, everything else as JSON."""
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request and its answer. Without an answer `response` is None, and `error` is the reason.
@@ -97,7 +102,8 @@ class Statement:
             return False
 
     def __str__(self) -> str:
-        return f"{self.what}: observed {self.observed!r}, which must be that it {self.relation} {self.expected!r}"
+        relation = "" if self.relation is Relation.EQUALS else f"{self.relation.removeprefix('is ')} "
+        return f"{self.what}: expected {relation}{shown(self.expected)}, observed {shown(self.observed)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 from fixtures.clusters.observing.coordinators import partition_of
 from runner.protocol.toolkit import replicas
 from runner.protocol.toolkit.context import CaseContext
+from runner.protocol.toolkit.inspector import ending
 from runner.protocol.toolkit.producer import LONGEST_TIMEOUT_MS, ScriptedProducer
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 from verification.vocabulary import transaction_log
@@ -84,7 +85,7 @@ class EndedTransaction:
         cls, case: CaseContext, producer: ScriptedProducer, *places: TopicPartition, commit: bool
     ) -> EndedTransaction:
         """Write a record to each place and end the transaction; the caller holds its markers already."""
-        producer.writes(*places, values=[str(commit)])
+        producer.writes(*places, values=[ending(commit=commit)])
         before = producer.copy()
         case.expect_code("EndTxn", producer.end(commit=commit), Code.NONE)
         return cls(case=case, producer=producer, places=places, commit=commit, before=before)
@@ -92,7 +93,7 @@ class EndedTransaction:
     @property
     def word(self) -> str:
         """Commit or Abort, as in the names of states."""
-        return "Commit" if self.commit else "Abort"
+        return ending(commit=self.commit).capitalize()
 
     def expect_prepared(self) -> None:
         """Claim that it is in Prepare: no request may go on, and no record is visible."""
@@ -123,7 +124,7 @@ class EndedTransaction:
         for at in self.places:
             case.expect(f"the markers of {at}", case.inspect.markers(at), [(self.word.lower(), now.id, now.epoch)])
             case.expect(f"the last stable offset of {at}", case.inspect.stable(at), case.inspect.end(at))
-            given = [str(self.commit)] if self.commit else []
+            given = [self.word.lower()] if self.commit else []
             case.expect(f"what a reader is given of {at}", case.inspect.committed(at), given)
 
     def expect_next(self) -> None:

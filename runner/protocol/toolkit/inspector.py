@@ -149,6 +149,11 @@ class Inspector:
         return seen
 
 
+def ending(*, commit: bool) -> str:
+    """The word for the end of a transaction."""
+    return "commit" if commit else "abort"
+
+
 def result(*, commit: bool) -> str:
     """The state after the end of a transaction."""
     return "CompleteCommit" if commit else "CompleteAbort"

@@ -200,7 +200,7 @@ class ScriptedProducer:
 
     def ready(self) -> ScriptedProducer:
         """Set up: initialise."""
-        self.case.set_up(f"{self.transactional_id} is initialised", self.init)
+        self.case.set_up(f"{self.transactional_id or 'a producer without transactions'} is initialised", self.init)
         return self
 
     def writes(self, *places: TopicPartition, values: Sequence[str] = ("a",)) -> ScriptedProducer:
