@@ -16,7 +16,7 @@ from reports.deciding.scorecards import cards
 from reports.deciding.trust import trust
 from reports.model.change import BaselineComparison
 from reports.model.findings import FindingReport
-from reports.model.protocol_case import ScriptCase
+from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import (
     FORMAT,
     ClientUnderTest,
@@ -172,8 +172,14 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},
         "evidence": [asdict(each) for each in scenario.evidence],
         "replay": scenario.replay,
+        **_traces(scenario),
         **({"part": scenario.part} if scenario.part else {}),
     }
+
+
+def _traces(tried: Tried) -> dict[str, Any]:
+    """The known bugs that a pass shows."""
+    return {"traces": [asdict(each) for each in tried.traces]} if tried.traces else {}
 
 
 def _guarantees(report: Report) -> list[dict[str, str]]:
@@ -209,6 +215,7 @@ def _case(case: ScriptCase) -> dict[str, Any]:
         "seconds": case.actual_s,
         "script": {"path": case.script, "format": SCRIPT_FORMAT},
         "replay": case.replay,
+        **_traces(case),
         **({"part": case.part} if case.part else {}),
     }
 
@@ -296,6 +303,7 @@ def _requirement(row: RequirementRow) -> dict[str, Any]:
         "applies": row.applies,
         "accepted": row.accepted,
         "aside": row.aside,
+        **({"seen": row.seen} if row.seen else {}),
         "decided_by": [
             {"id": key, "verdict": verdict.name, "reason": reason} for key, verdict, reason in row.decided_by
         ],

@@ -8,16 +8,16 @@ ends of its ranges, which the catalogue has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reports.deciding.reasons import reasons
 from reports.model.report import Report
 from reports.model.vocabulary import bugs, measured, note_on
 from verification.known_bugs.advice import Advice, AdvicePart
-from verification.known_bugs.catalogue import BugKind, KnownBug, Reach
+from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, affects
 from verification.known_bugs.measured import MeasuredRow
 from verification.requirements.catalogue import Protects
-from verification.vocabulary.releases import parse
+from verification.vocabulary.releases import is_released, parse
 
 #: The parts of the advice, with their headings.
 PARTS = (
@@ -28,6 +28,8 @@ PARTS = (
 )
 #: Ends the list of releases that were not tried.
 OTHERS = "; and every release that is not named here"
+#: The headings of the releases. A release between two that were measured as affected is taken to share the bug.
+_MEASURED = ("Measured affected", "Measured clean", "Taken to share it", "Not tried")
 #: What a bug puts at risk, and how a system gets there, in words.
 _RISK = {
     Protects.RECORDS: "Records are at risk",
@@ -36,7 +38,7 @@ _RISK = {
 }
 _REACH = {
     Reach.ORDINARY: "under ordinary faults",
-    Reach.RARE: "after a delayed or repeated message",
+    Reach.RARE: "in an unusual order of events, such as a delayed or repeated message",
     Reach.CONTRIVED: "by a forged request, damaged files or a setting that the documentation forbids",
 }
 #: So many consecutive releases are shown as a range.
@@ -49,7 +51,7 @@ class AdviceBox:
 
     `risk` says what is at risk and how a system gets there, with the reason. `note` has title, issue, affected and fixed
     releases. `releases` are headings with measured releases. `deciding` is whether the bug decides this run, which an
-    accepted one, a standing risk or a deviation does not.
+    accepted one, a standing risk or a deviation does not. `passed` are the keys of passes that show it.
     """
 
     id: str
@@ -60,6 +62,7 @@ class AdviceBox:
     advice: Advice
     releases: tuple[tuple[str, str], ...]
     deciding: bool = False
+    passed: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[tuple[str, AdvicePart], ...]:
@@ -71,14 +74,25 @@ def boxes(report: Report) -> tuple[AdviceBox, ...]:
     """The boxes of all known bugs that the subject showed, those that decide first, else in the order of ids."""
     shown = {each.known_bug for scenario in report.scenarios for each in scenario.findings if each.known_bug}
     shown |= {known.id for case in report.cases for known in case.known if known.named}
+    shown |= {trace.bug for each in report.tried for trace in each.traces}
     decide = {each.name for each in reasons(report) if not each.accepted and not each.is_aside}
     rows = measured()
-    made = [box(bugs()[each], rows.get(each, ()), deciding=each in decide) for each in shown if each in bugs()]
+    own = "" if report.parts else report.subject.release
+    made = [
+        replace(box(bugs()[each], rows.get(each, ()), deciding=each in decide, own=own), passed=_passed(report, each))
+        for each in shown
+        if each in bugs()
+    ]
     return tuple(sorted(made, key=lambda each: (not each.deciding, each.id)))
 
 
-def box(bug: KnownBug, rows: Sequence[MeasuredRow], *, deciding: bool = False) -> AdviceBox:
-    """The box of one bug with its rows of the track record."""
+def _passed(report: Report, bug: str) -> tuple[str, ...]:
+    """The keys of the scenarios and cases that passed and show a known bug."""
+    return tuple(each.key for each in report.tried if bug in {trace.bug for trace in each.traces})
+
+
+def box(bug: KnownBug, rows: Sequence[MeasuredRow], *, deciding: bool = False, own: str = "") -> AdviceBox:
+    """The box of one bug with its rows of the track record. `own` is the release on which this run showed it, if any."""
     reach = "" if bug.impact is Protects.CONTRACT else f", {_REACH[bug.reach]}"
     return AdviceBox(
         id=bug.id,
@@ -87,26 +101,34 @@ def box(bug: KnownBug, rows: Sequence[MeasuredRow], *, deciding: bool = False) -
         limitation=bug.kind is BugKind.LIMITATION,
         risk=f"{_RISK[bug.impact]}{reach}. {bug.reason}",
         advice=bug.advice,
-        releases=tuple(_of_rows(rows) if rows else _of_ranges(bug)),
+        releases=tuple(_of_rows(bug, rows, own) if rows else _of_ranges(bug, own)),
         deciding=deciding,
     )
 
 
-def _of_rows(rows: Sequence[MeasuredRow]) -> Iterable[tuple[str, str]]:
+def _of_rows(bug: KnownBug, rows: Sequence[MeasuredRow], own: str) -> Iterable[tuple[str, str]]:
+    """The releases of the track record. Protocol cases measured the ends of the ranges, and this run measured its own."""
     every = sorted({each for row in rows for each in (*row.affected, *row.clean, *row.not_tried)}, key=parse)
-    for heading, field in (("Measured affected", "affected"), ("Measured clean", "clean"), ("Not tried", "not_tried")):
-        said = [(row.variant, getattr(row, field)) for row in rows if getattr(row, field)]
-        texts = [f"{variant}: {_listed(on, every)}" if variant else _listed(on, every) for variant, on in said]
+    ends = {end for each in bug.bad for end in (each.first, each.last)} | {own}
+    said: dict[str, list[str]] = {heading: [] for heading in _MEASURED}
+    for row in rows:
+        open_ = {*row.not_tried} - ends
+        shared = {each for each in open_ if row.affected and affects(bug, each)}
+        seen = () if row.variant else ends & {*row.not_tried}
+        for heading, on in zip(_MEASURED, ({*row.affected, *seen}, {*row.clean}, shared, open_ - shared), strict=True):
+            listed = _listed(sorted(on, key=parse), every)
+            said[heading] += [f"{row.variant}: {listed}" if row.variant else listed] if on else []
+    for heading, texts in said.items():
         if texts:
-            yield heading, "; ".join(texts) + (OTHERS if field == "not_tried" else "")
+            yield heading, "; ".join(texts) + (OTHERS if heading == _MEASURED[-1] else "")
 
 
-def _of_ranges(bug: KnownBug) -> Iterable[tuple[str, str]]:
+def _of_ranges(bug: KnownBug, own: str) -> Iterable[tuple[str, str]]:
     ends = dict.fromkeys(end for each in bug.bad for end in (each.first, each.last))
     between = "; releases between them were run too, or are taken to share it" if len(ends) > 1 else ""
-    yield "Measured affected", ", ".join(ends) + between
-    if bug.fixed_in:
-        yield "Fixed in", ", ".join(bug.fixed_in)
+    yield "Measured affected", ", ".join(dict.fromkeys([*ends, *filter(None, [own])])) + between
+    if released := [each for each in bug.fixed_in if is_released(each)]:
+        yield "Fixed in", ", ".join(released)
 
 
 def _listed(releases: Sequence[str], every: Sequence[str]) -> str:

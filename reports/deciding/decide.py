@@ -116,6 +116,10 @@ def judge(facts: RunFacts, *, partial: str) -> RunJudgement:
     votes = tuple(facts.votes())
     code = exit_code(code for _, code in votes)
     why = _WHY[code](facts) + _not_deciding(facts)
+    if passed := [each for each in facts.tried if each.traces]:
+        shown = _names(sorted({trace.bug for each in passed for trace in each.traces}))
+        show = "shows" if len(passed) == 1 else "show"
+        why += f" {counted(len(passed), noun_of(passed))} passed and {show} a known bug ({shown})."
     if facts.pipelines_only:
         why += " Only pipelines were tried: the decision is about them and not about the release."
     if facts.left_out and code is ExitCode.CONFORMANT:
@@ -170,8 +174,11 @@ def _of(count: int, total: int, noun: str) -> str:
 
 
 def _violation(facts: RunFacts) -> str:
-    failed = facts.having(Verdict.FAIL)
-    sentence = f"{_of(len(failed), len(facts.tried), facts.noun)} proved a violation: {_found(failed)}."
+    deciding = facts.having(Verdict.FAIL)
+    proved = sum(each.verdict is Verdict.FAIL for each in facts.tried)
+    decide = f", and {len(deciding)} of them {'decides' if len(deciding) == 1 else 'decide'}"
+    sentence = f"{_of(proved, len(facts.tried), facts.noun)} proved a violation"
+    sentence += f"{decide if proved > len(deciding) else ''}: {_found(deciding)}."
     if besides := " and ".join(_besides(facts)):
         sentence += f" In addition, {besides}."
     return sentence

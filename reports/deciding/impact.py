@@ -1,24 +1,82 @@
-"""The impact of a run in one line: what its violations did to acknowledged operations and their records.
+"""The impact of a run: what its violations did to acknowledged operations and their records, in scenarios and cases.
 
 Zeros are said too: a reader must see what did not happen. An acknowledged commit that ended as an abort counts as loss.
+Protocol cases write a few records each, so they count as cases: those that gave a reader a record that it must not have,
+or kept one back. Their claims say it, on the values that readers are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from reports.model.damage import Damage, HeldPartition
+from reports.model.protocol_case import ScriptCase, StatementRow
 from reports.model.report import Report
 from reports.model.wording import counted, number
+from verification.vocabulary.verdict import Verdict
 
 #: Partitions named in a sentence.
 HELD_MAX = 3
+#: The claims of cases on the records that readers receive (`runner.protocol.toolkit`).
+_OF_READERS = re.compile(r"\b(?:given|visible|delivers|returned?)\b|read_committed|^from the new leader")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """What readers of a failed case were given: a record that they must not have (`shown`), or one too few (`hidden`)."""
+
+    shown: bool = False
+    hidden: bool = False
 
 
 def impact(report: Report) -> str:
-    """The sentence on all scenarios of the subject together; empty where nothing was hit."""
+    """The sentences on all scenarios and cases of the subject together; empty where nothing was hit."""
     hit = [each.damage for each in report.scenarios if each.damage is not None and each.damage.any]
-    return sentence(summed(hit)) if hit else ""
+    cases = [readers_of(each) for each in report.cases if each.verdict is Verdict.FAIL]
+    shown = any(each.shown for each in cases)
+    said = [sentence(summed(hit), shown_elsewhere=shown)] if hit else []
+    if any(each.shown or each.hidden for each in cases):
+        said.append(
+            f"Of {counted(len(cases), 'protocol case')} that failed, "
+            f"{sum(each.shown for each in cases)} gave a reader a record that it must not have, and "
+            f"{sum(each.hidden for each in cases)} kept back a record that it must have."
+        )
+    return " ".join(said)
+
+
+def readers_of(case: ScriptCase) -> Readers:
+    """What the failed claims of a case say about readers. A value that was cut short says nothing."""
+    differing = [_differing(each) for each in case.deciding if _OF_READERS.search(each.what)]
+    return Readers(
+        shown=any(extra and not missing for extra, missing in differing),
+        hidden=any(missing for _, missing in differing),
+    )
+
+
+def _differing(statement: StatementRow) -> tuple[set[str], Counter[str]]:
+    """The values that must not be there at all, and those that are missing."""
+    expected, observed = (Counter(_values(text)) for text in (statement.expected, statement.observed))
+    return set(observed) - set(expected), expected - observed
+
+
+def _values(text: str) -> Iterator[str]:
+    """The texts in a JSON list, however deep."""
+    try:
+        yield from _texts(json.loads(text))
+    except ValueError:
+        return
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for each in value if isinstance(value, list) else ():
+        yield from _texts(each)
 
 
 def summed(all_: Iterable[Damage]) -> Damage:
@@ -42,8 +100,8 @@ def summed(all_: Iterable[Damage]) -> Damage:
     )
 
 
-def sentence(damage: Damage) -> str:
-    """The damage in words, zeros included: a reader must see what did not happen."""
+def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
+    """The damage of scenarios in words. `shown_elsewhere`: a case gave a reader a record that it must not have."""
     least = "at least " if damage.at_least else ""
     hit = f"{least}{counted(damage.operations, 'acknowledged operation')} hit"
     if damage.during_fault:
@@ -52,17 +110,19 @@ def sentence(damage: Damage) -> str:
     some = "" if damage.aborted == damage.all_lost else f"{number(damage.aborted)} of them "
     aborted = f" ({some}committed for the client, aborted in the log)" if damage.aborted else ""
     records = (
-        f"{number(damage.all_lost)} lost{aborted}, {number(damage.hidden)} hidden, {number(damage.doubled)} doubled, "
-        f"{number(damage.shown)} shown that must not be"
+        f"{number(damage.all_lost)} lost{aborted}, {number(damage.hidden)} hidden, {number(damage.doubled)} doubled"
     )
-    return f"{hit}. Acknowledged records: {least}{records}. {_held(damage.held)}"
+    shown = "" if shown_elsewhere else " No reader received a record that it must not have."
+    if damage.shown:
+        shown = f" Readers received {least}{counted(damage.shown, 'record')} that they must not have."
+    return f"{hit}. Acknowledged records: {least}{records}.{shown} {_held(damage.held)}"
 
 
 def _held(held: tuple[HeldPartition, ...] | None) -> str:
     if held is None:
-        return "What is held back behind them is not recorded."
+        return "Whether readers are held back is not recorded."
     if not held:
-        return "Nothing is held back behind them."
+        return "Nothing is held back behind these records."
     named = ", ".join(f"{each.place}@{each.last_stable_offset}" for each in held[:HELD_MAX])
     rest = f" and {len(held) - HELD_MAX} more" if len(held) > HELD_MAX else ""
     return f"Held back behind {named}{rest}: {number(sum(each.offsets for each in held))} offsets."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reports.deciding.scorecards import no_violation_in
-from reports.model.protocol_case import Tried, aside_of
+from reports.model.protocol_case import Tried, aside_of, seen_in
 from reports.model.report import Report, RequirementRow
 from reports.model.vocabulary import catalogue
 from verification.requirements.catalogue import Decidability
@@ -22,7 +22,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequirementCell:
-    """The verdict of one subject, None where nothing was tested; `aside` is the word for violations that do not decide."""
+    """The verdict of one subject, None where nothing was tested; `aside` is that of its row (`RequirementRow`)."""
 
     verdict: Verdict | None
     aside: str
@@ -55,6 +55,11 @@ class Group:
         return sum(1 for each in self.lines if each.row.verdict is verdict)
 
     @property
+    def aside(self) -> str:
+        """The word for its violations where none of them decides."""
+        return aside_of(each.row.aside for each in self.lines if each.row.verdict is Verdict.FAIL)
+
+    @property
     def worst(self) -> Verdict | None:
         """The worst verdict of the family; None when nothing was tested."""
         verdicts = [each.row.verdict for each in self.lines if each.row.verdict is not None]
@@ -84,10 +89,9 @@ def groups(report: Report) -> tuple[Group, ...]:
 
 def _cell(row: RequirementRow, part: str, tried: dict[str, Tried]) -> RequirementCell:
     said = [(verdict, tried[key]) for key, verdict, _ in row.decided_by if tried[key].part == part]
-    return RequirementCell(
-        verdict=Verdict.worst(verdict for verdict, _ in said) if said else None,
-        aside=aside_of(one.aside for verdict, one in said if verdict is Verdict.FAIL),
-    )
+    worst = Verdict.worst(verdict for verdict, _ in said) if said else None
+    aside = aside_of(one.aside for verdict, one in said if verdict is Verdict.FAIL)
+    return RequirementCell(verdict=worst, aside=seen_in(one for _, one in said) if worst is Verdict.PASS else aside)
 
 
 def _strength(row: RequirementRow, tried: dict[str, Tried]) -> str:

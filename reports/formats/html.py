@@ -43,7 +43,8 @@ from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
 from reports.model.protocol_case import ASIDES, StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
-from reports.model.vocabulary import bugs
+from reports.model.timeline import NO_WORK, FiredAlert
+from reports.model.vocabulary import bugs, note_on
 from verification.known_bugs.weight import Weight
 from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Verdict, allowance
@@ -57,6 +58,7 @@ CHARTED_MAX = 60
 PERIOD_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "during"), "after": ("ok-after",)}
 #: With more untested requirements their list is folded.
 UNTESTED_OPEN = 40
+PERIOD_NAMES = {"between": "between two faults", NO_WORK: "not counted: initialisations, copies without input"}
 #: Links to the scenarios that pass a requirement; a nightly run can have dozens.
 DECIDED_SHOWN = 6
 #: Findings named on a card; more would hide the neighbouring cards.
@@ -90,6 +92,8 @@ SECTIONS = (
     "passed",
     "about",
 )
+#: The place of the notes on known bugs that have no box.
+CITED = "<!-- cited -->"
 _CHANGE_SIGN = {
     ChangeKind.REGRESSED: "✗",
     ChangeKind.VANISHED: "✗",
@@ -136,6 +140,8 @@ def render(report: Report, directory: Path) -> str:
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         answer=answer(report),
         impact=impact(report),
+        passed_with=Counter(alert.name for each in report.scenarios if each.clear for alert in _alerts_of(each)),
+        overlapping=sum(each.actual_s or 0 for each in (*report.tried, *report.controls)) > report.duration_s,
         upgrade_cost=upgrade_cost(report),
         upgrades=[each for each in report.worst_first if each.upgrade is not None],
         windows=windows(report),
@@ -164,7 +170,15 @@ def render(report: Report, directory: Path) -> str:
         anchor=lambda key: anchors.get(key, "top"),
         evidence=_Evidence(name=report.origin.resolve().name, beside=report.origin.resolve() == directory.resolve()),
     )
-    return linked(without_blanks(text))
+    return linked(without_blanks(_with_cited(text)))
+
+
+def _with_cited(page: str) -> str:
+    """The page with the notes of the known bugs that it cites without a box, where the template leaves room for them."""
+    boxes_of = {*re.findall(r'id="advice-(KB-\d\d)"', page)}
+    others = sorted({*re.findall(r"\bKB-\d\d\b", page)} - boxes_of)
+    notes = _environment().get_template("cited.html.j2").render(cited=[(each, note_on(each)) for each in others])
+    return page.replace(CITED, notes)
 
 
 def render_diff(comparison: BaselineComparison) -> str:
@@ -183,6 +197,7 @@ def _environment() -> Environment:
         coordinated=coordinated,
         paint=paint,
         period_floors=PERIOD_FLOORS,
+        period_names=PERIOD_NAMES,
         unclear_of=_unclear_of,
         clear_of=_clear_of,
         bug_of=lambda name: bugs()[name],
@@ -254,6 +269,11 @@ def _proof_links(report: Report, anchors: Mapping[str, str]) -> Callable[[str], 
     """A function from key to the fragment of its proof: the first example, else the section."""
     firsts = {each.key for each in report.scenarios if each.first_violation and not each.clear}
     return lambda key: f"first-{anchors[key]}" if key in firsts else anchors.get(key, "top")
+
+
+def _alerts_of(scenario: ScenarioReport) -> tuple[FiredAlert, ...]:
+    """The alerts that fired in a scenario."""
+    return (scenario.timeline.alerts if scenario.timeline else None) or ()
 
 
 def _counted(tried: Sequence[Tried]) -> tuple[tuple[Verdict, int], ...]:

@@ -21,6 +21,7 @@ from reports.deciding.upgrade_cost import upgrade_cost
 from reports.formats.markdown import NAME_MAX, REASON_MAX, bounded, code, literal, strong, with_code
 from reports.formats.stage_cells import SHORT_COLUMNS, short_rows
 from reports.model.clock import moment
+from reports.model.protocol_case import ScriptCase
 from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
@@ -33,6 +34,7 @@ from reports.model.wording import (
     verdict_word,
 )
 from verification.known_bugs.weight import Weight
+from verification.scripts.script import Relation
 from verification.vocabulary.verdict import Verdict, allowance
 
 #: Reasons below the decision, and places of each.
@@ -103,6 +105,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _table("Controls", report.controls)
     yield from _findings(report)
     yield from _cases(report)
+    yield from _traces(report)
     yield from _problems(report)
     yield from _untested(report)
 
@@ -277,8 +280,26 @@ def _cases(report: Report) -> Iterator[str]:
         ids = ", ".join(one.id for one in each.requirements)
         known = "".join(f", known {one.id}" for one in each.known if one.named)
         word = f"{verdict_sign(each.verdict)} {scenario_word(each)}{known}"
-        row = (literal(word), code(each.key, NAME_MAX), literal(ids, REASON_MAX), literal(each.reason, REASON_MAX))
+        row = (literal(word), code(each.key, NAME_MAX), literal(ids, REASON_MAX), _result(each))
         yield f"| {' | '.join(row)} |"
+
+
+def _result(case: ScriptCase) -> str:
+    """The first deciding statement with whole values as code, else the reason."""
+    if not case.deciding:
+        return literal(case.reason, REASON_MAX)
+    first = case.deciding[0]
+    relation = "" if first.relation == Relation.EQUALS else f"{first.relation.removeprefix('is ')} "
+    expected, observed = (code(each, NAME_MAX) for each in (first.expected, first.observed))
+    return f"{literal(first.what, REASON_MAX)}: expected {relation}{expected}, observed {observed}"
+
+
+def _traces(report: Report) -> Iterator[str]:
+    """The passes that show a known bug."""
+    shown = [(each.key, trace) for each in report.tried for trace in each.traces]
+    yield from ("", "### Passes that show a known bug", "") if shown else ()
+    for key, trace in shown:
+        yield f"- {code(key, NAME_MAX)}: {strong(trace.bug, NAME_MAX)}, {literal(trace.text, REASON_MAX)}"
 
 
 def _problems(report: Report) -> Iterator[str]:

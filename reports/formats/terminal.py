@@ -293,6 +293,14 @@ def _witnesses(report: Report) -> Iterator[str]:
         yield f"{len(unreached)} {noun} did not run, because the run was {report.cut_short}."
 
 
+def _traces(report: Report) -> Iterator[str]:
+    """The passes that show a known bug, by the bug."""
+    bugs = sorted({trace.bug for each in report.tried for trace in each.traces})
+    for bug in bugs:
+        keys = [each.key for each in report.tried if bug in {trace.bug for trace in each.traces}]
+        yield one_line(f"passed, and shows {bug}: {', '.join(keys)}")
+
+
 def _change(report: Report) -> Iterator[str]:
     """The counts of changes, and the regressions by name; the page has the others."""
     for run, comparison in report.comparisons:
@@ -329,6 +337,7 @@ def _body(report: Report, page: Path | None, *, colour: bool) -> Iterator[str]:
     if report.problems:
         yield "incomplete evidence"
         yield from (f"  ! {one_line(each.place)}: {one_line(each.text)}" for each in report.problems)
+    yield from _traces(report)
     yield from _witnesses(report)
     yield from _case_witnesses(report)
     yield ""

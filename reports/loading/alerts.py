@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from reports.loading.process_lanes import Clock
 from reports.model.timeline import FiredAlert
 from verification.alerts.firing import Firing, fired, has_metrics, totals
-from verification.vocabulary.history import History
+from verification.vocabulary.history import FaultRecord, History
 
 #: So many parts are named, for instance partitions.
 NAMED_MAX = 2
@@ -26,6 +27,7 @@ def alerts(history: History, clock: Clock) -> tuple[FiredAlert, ...] | None:
 def _fired(firings: list[Firing], history: History, clock: Clock) -> FiredAlert:
     alert = firings[0].alert
     ends = [each.ended_ns for each in firings]
+    faults = history.of(FaultRecord)
     return FiredAlert(
         name=alert.name,
         text=alert.text,
@@ -34,13 +36,19 @@ def _fired(firings: list[Firing], history: History, clock: Clock) -> FiredAlert:
         began_s=clock(firings[0].began_ns),
         ended_s=None if None in ends else clock(max(each for each in ends if each is not None)),
         values=tuple((clock(at_ns), value) for at_ns, value in totals(alert, history)),
+        to_the_end=_parts((each for each in firings if each.ended_ns is None), history.run),
+        before_faults=bool(faults) and firings[0].began_ns < min(each.began_ns for each in faults),
     )
 
 
 def _place(firings: list[Firing], run: str) -> str:
     """The sources, and the first of their parts: `broker 1, broker 3: orders-0, orders-1 and 3 more`."""
-    sources = sorted({each.source for each in firings})
+    sources, parts = ", ".join(sorted({each.source for each in firings})), _parts(firings, run)
+    return f"{sources}: {parts}" if parts else sources
+
+
+def _parts(firings: Iterable[Firing], run: str) -> str:
+    """The first parts, for instance partitions."""
     parts = sorted({each.of.removeprefix(f"{run}-") for each in firings if each.of})
-    named = ", ".join(parts[:NAMED_MAX])
     more = f" and {len(parts) - NAMED_MAX} more" if len(parts) > NAMED_MAX else ""
-    return ", ".join(sources) + (f": {named}{more}" if named else "")
+    return ", ".join(parts[:NAMED_MAX]) + more

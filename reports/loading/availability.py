@@ -21,8 +21,9 @@ from itertools import pairwise
 
 from reports.loading.process_lanes import Clock
 from reports.model.report import FaultRow
-from reports.model.timeline import Latency, Period, Unavailability
-from verification.vocabulary.history import Action, History, Operation, Outcome, Sample, Told
+from reports.model.timeline import NO_WORK, Latency, Period, Unavailability
+from verification.coverage.coverage import is_work
+from verification.vocabulary.history import Action, FaultRecord, History, Intent, Operation, Outcome, Sample, Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,24 +131,54 @@ def latency_of(took_ms: Sequence[float]) -> Latency:
     return Latency(count=len(took_ms), p50_ms=round(cuts[49], 1), p99_ms=round(cuts[98], 1))
 
 
-def periods(history: History, faults: Sequence[FaultRow], clock: Clock) -> tuple[Period, ...]:
-    """Operations before the first fault, until the last heal, and after it; empty without a fault."""
+def fault_windows_of(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[FaultRecord]:
+    """The faults whose window the operation overlapped."""
+    end = operation.completed_ns
+    return [
+        each
+        for each in faults
+        if (end is None or each.began_ns <= end) and (each.healed_ns is None or each.healed_ns >= operation.invoked_ns)
+    ]
+
+
+def is_acknowledged(operation: Operation) -> bool:
+    """Whether the client received the answer that its records are in force: a commit, or a record outside transactions."""
+    return operation.outcome is Outcome.OK and operation.intent is not Intent.ABORT and operation.records > 0
+
+
+def periods(history: History) -> tuple[Period, ...]:
+    """Operations by the faults that they met, each in one period; empty without a fault.
+
+    These are the periods of the floors (`verification.coverage`): before the first step, while a fault held, after the last
+    heal. What is in none of them is between two faults. The last row has the operations that are no work.
+    """
+    faults = history.of(FaultRecord)
     if not faults:
         return ()
-    began_s = min(each.began_s for each in faults)
-    ends = [each.healed_s for each in faults]
-    healed_s = max((end for end in ends if end is not None), default=math.inf) if None not in ends else math.inf
-    counted = {
-        "before": dict.fromkeys(Outcome, 0),
-        "during": dict.fromkeys(Outcome, 0),
-        "after": dict.fromkeys(Outcome, 0),
-    }
+    began_ns = min((each.step, each.began_ns) for each in faults)[1]
+    ends = [each.healed_ns for each in faults]
+    last_ns = math.inf if None in ends else max(end for end in ends if end is not None)
+
+    def period_of(operation: Operation) -> str:
+        if not is_work(operation):
+            return NO_WORK
+        if fault_windows_of(operation, faults):
+            return "during"
+        if (operation.completed_ns or operation.invoked_ns) < began_ns:
+            return "before"
+        return "after" if operation.invoked_ns > last_ns else "between"
+
+    met: dict[str, list[Operation]] = {name: [] for name in ("before", "during", "between", "after", NO_WORK)}
     for each in history.of(Operation):
-        if each.action is not Action.INIT:
-            at_s = clock(each.completed_ns or each.decided_ns or each.invoked_ns)
-            name = "before" if at_s < began_s else "during" if at_s <= healed_s else "after"
-            counted[name][each.outcome] += 1
+        met[period_of(each)].append(each)
     return tuple(
-        Period(name=name, ok=by[Outcome.OK], fail=by[Outcome.FAIL], info=by[Outcome.INFO])
-        for name, by in counted.items()
+        Period(
+            name=name,
+            ok=sum(each.outcome is Outcome.OK for each in operations),
+            fail=sum(each.outcome is Outcome.FAIL for each in operations),
+            info=sum(each.outcome is Outcome.INFO for each in operations),
+            acknowledged=sum(map(is_acknowledged, operations)),
+        )
+        for name, operations in met.items()
+        if operations or name not in ("between", NO_WORK)
     )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from reports.model.clock import instant
 from reports.model.findings import BrokerLine
+from verification.known_bugs.script_matching import alike
 
 #: Brokers and harness share a clock, so one second covers the events just before the operation.
 BEFORE = timedelta(seconds=1)
@@ -119,6 +120,17 @@ def _lines(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, 
                     yield at, found[2], found[3].strip()
     except OSError:
         return
+
+
+def matching(directory: Path, pattern: str, run: str) -> list[str]:
+    """The texts of all lines that fit a pattern of the known bugs and name something of the run."""
+    longest = max(pattern.split("*"), key=len)
+    return [
+        _short(text)
+        for path in sorted(directory.glob("broker-*.log"))
+        for _, _, text in _lines(path, (longest,))
+        if run in text and alike(f"**{pattern}**", text)
+    ]
 
 
 def _naming(names: Iterable[str]) -> re.Pattern[str]:

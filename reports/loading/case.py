@@ -13,6 +13,7 @@ from pathlib import Path
 from reports.deciding.acceptance import covers_case
 from reports.loading.exchange import exchange_row, statement_row
 from reports.loading.scenario import RunContext, claimed, reason_with, without_evidence
+from reports.loading.traces import of_script
 from reports.model.protocol_case import KnownRow, ScriptCase
 from reports.model.report import Problem
 from reports.model.run_record import Ended, Planned
@@ -24,6 +25,8 @@ from verification.known_bugs.weight import weigh
 from verification.scripts import script as scripts
 from verification.scripts.script import Script, ScriptVerdict, UnfitScriptError
 from verification.vocabulary.verdict import Verdict
+
+NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ def load_case(directory: Path, around: RunContext, planned: Planned | None, ende
         return LoadedCase(report=_unfit(directory, planned, ended, text), script=None, problems=(problem,))
     report = _report_of(script, around, path)
     if ended is not None:
-        report = _ended(report, ended)
+        report = _ended(report, ended, script)
     return LoadedCase(report=report, script=script)
 
 
@@ -109,16 +112,23 @@ def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
         broke=script.broke,
         script=path,
         run=hashlib.sha256(repr(script).encode("utf-8", "replace")).hexdigest()[:16],
-        actual_s=script.seconds or None,
+        actual_s=_lasted_s(script, script.seconds) or None,
         replay=script.replay,
+        traces=of_script(script) if judged.verdict is Verdict.PASS else (),
     )
     lacking = missing if without_findings > Verdict.PASS else ""
     return replace(report, reason=reason_with(report.reason, report.aside, lacking))
 
 
-def _ended(report: ScriptCase, ended: Ended) -> ScriptCase:
+def _lasted_s(script: Script, own_s: float) -> float:
+    """How long a case lasted. Cases that share an outage take turns: their own time (`own_s`) lacks that of the others."""
+    times = [each.answered_ns or each.sent_ns for each in script.exchanges]
+    return max(own_s, (max(times) - script.exchanges[0].sent_ns) / NS_PER_S if times else 0.0)
+
+
+def _ended(report: ScriptCase, ended: Ended, script: Script) -> ScriptCase:
     """The case with facts of the run record: the whole duration, and an error after the script."""
-    report = replace(report, actual_s=ended.seconds)
+    report = replace(report, actual_s=_lasted_s(script, ended.seconds))
     if ended.error and report.aside and report.without_findings < Verdict.ERROR:
         reason = reason_with(report.reason, report.aside, ended.error)
         return replace(report, without_findings=Verdict.ERROR, reason=reason)

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reports.loading.examples import Context, fault_windows_of
+from reports.loading.availability import fault_windows_of, is_acknowledged
+from reports.loading.examples import Context
 from reports.loading.finding_records import LINES_MAX, FindingRecords
 from reports.model.damage import Damage, HeldPartition
 from verification.vocabulary.anomalies import Anomaly
-from verification.vocabulary.history import Intent, Operation, Outcome, Told
+from verification.vocabulary.history import Told
 from verification.vocabulary.quiescent_state import PartitionEnd
 from verification.vocabulary.verdict import Finding
 
@@ -37,9 +38,9 @@ def damage_of(
     if not found:
         return None
     identities = {(each.process, each.operation) for finding in found for each in finding.examples}
-    hit = [each for key, each in known.operations.items() if key in identities and _acknowledged(each)]
+    hit = [each for key, each in known.operations.items() if key in identities and is_acknowledged(each)]
     during = [
-        each for each in known.operations.values() if _acknowledged(each) and fault_windows_of(each, known.faults)
+        each for each in known.operations.values() if is_acknowledged(each) and fault_windows_of(each, known.faults)
     ]
     entries = _once(entry for each in records.values() for entry in each.entries)
     own = (each for each in entries if (each.get("process"), each.get("operation")) in identities)
@@ -60,11 +61,6 @@ def damage_of(
         at_least=any(each.count > len(each.examples) for each in found)
         or any(len(each.entries) >= LINES_MAX for each in records.values()),
     )
-
-
-def _acknowledged(operation: Operation) -> bool:
-    """Whether the client received the answer that its records are in force: a commit, or a record outside transactions."""
-    return operation.outcome is Outcome.OK and operation.intent is not Intent.ABORT and operation.records > 0
 
 
 def _promised(entry: Mapping[str, Any]) -> bool:

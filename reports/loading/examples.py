@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from reports.loading.availability import fault_windows_of
 from reports.loading.broker_log import BrokerLogQuery
 from reports.loading.timeline_builder import NS_PER_S, origin_ns
 from reports.model.clock import instant, later
@@ -205,16 +206,6 @@ def _told(operation: Operation | None) -> str:
         return ""
     told = f"{operation.outcome}" if operation.intent is None else f"{operation.told} ({operation.outcome})"
     return f"{told} {operation.error_name}" if operation.error_name else told
-
-
-def fault_windows_of(operation: Operation, faults: tuple[FaultRecord, ...]) -> list[FaultRecord]:
-    """The faults whose window the operation overlapped."""
-    end = operation.completed_ns
-    return [
-        each
-        for each in faults
-        if (end is None or each.began_ns <= end) and (each.healed_ns is None or each.healed_ns >= operation.invoked_ns)
-    ]
 
 
 def _under(operation: Operation, faults: tuple[FaultRecord, ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.model.protocol_case import ACCEPTED, Tried, aside_of
+from reports.model.protocol_case import ACCEPTED, Tried, aside_of, seen_in
 from reports.model.report import RequirementRow, Subject
 from reports.model.vocabulary import Catalogue, applies_to, family_of, why_untested
 from verification.vocabulary.verdict import Verdict
@@ -28,6 +28,7 @@ def rows(catalogue: Catalogue, tried: Iterable[Tried], subject: Subject) -> tupl
 
 def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject) -> RequirementRow:
     known = catalogue.get(id_)
+    worst = Verdict.worst(verdict for _, verdict, _ in by) if by else None
     aside = aside_of(one.aside for one, verdict, _ in by if verdict is Verdict.FAIL)
     untested = ""
     if known is not None and not by:
@@ -41,11 +42,12 @@ def _row(id_: str, catalogue: Catalogue, by: _Decided, subject: Subject) -> Requ
         observable=known.observable if known else "",
         limitation=(known.limitation or "") if known else "",
         source=known.source if known else (),
-        verdict=Verdict.worst(verdict for _, verdict, _ in by) if by else None,
+        verdict=worst,
         untested=untested,
         accepted=aside == ACCEPTED,
         decided_by=tuple((one.key, verdict, reason) for one, verdict, reason in by),
         applies=known is None or applies_to(known, subject.release),
         protects=str(known.protects) if known else "",
         aside=aside,
+        seen=seen_in(one for one, _, _ in by) if worst is Verdict.PASS else "",
     )

@@ -23,6 +23,7 @@ from reports.loading.log_context import LogContext
 from reports.loading.moments import moments
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
+from reports.loading.traces import of_scenario
 from reports.loading.upgrade import upgrade_of
 from reports.loading.warning_signs import warning_signs
 from reports.model.findings import BrokerLine, FindingReport
@@ -108,7 +109,8 @@ def load_scenario(
     )
     report = replace(report, reason=reason_with(reason, report.aside, missing))
     if files.experiment is not None:
-        report = replace(_as_tried(report, files.experiment), upgrade=upgrade_of(files, findings))
+        traces = of_scenario(directory.brokers, files.experiment) if verdict is Verdict.PASS else ()
+        report = replace(_as_tried(report, files.experiment), upgrade=upgrade_of(files, findings), traces=traces)
     return LoadedScenario(report=report, experiment=files.experiment, problems=(*files.problems, *damaged))
 
 

@@ -197,6 +197,6 @@ def timeline(history: History, log: TransactionLog | None = None, *, outputs: Co
         stuck_lsos=process_lanes.stuck_lsos(history),
         settled_s=process_lanes.settled_s(history),
         unavailability=availability.unavailability(history, faults, clock, outputs),
-        periods=availability.periods(history, faults, clock),
+        periods=availability.periods(history),
         alerts=alerts.alerts(history, clock),
     )

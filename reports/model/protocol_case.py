@@ -21,6 +21,14 @@ ACCEPTED = "accepted"
 ASIDES = ("", str(Weight.RISK), str(Weight.DEVIATION), ACCEPTED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a scenario or case that passed shows of a known bug: its id, and the observation in words."""
+
+    bug: str
+    text: str
+
+
 class Tried(Protocol):
     """The common properties of scenarios and protocol cases."""
 
@@ -61,6 +69,10 @@ class Tried(Protocol):
         """The verdicts on requirements."""
 
     @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The known bugs that it shows although it passed."""
+
+    @property
     def run(self) -> str:
         """The id of this execution; empty where there is no evidence."""
 
@@ -97,6 +109,12 @@ def word_aside(verdict: Verdict, weight: Weight, *, accepted: bool) -> str:
 def aside_of(words: Iterable[str]) -> str:
     """The word for several violations: the heaviest of their words; empty where one of them decides."""
     return min(words, key=ASIDES.index, default="")
+
+
+def seen_in(tried: Iterable[Tried]) -> str:
+    """The words for known bugs that passes show: `KB-16 seen`; empty where there is none."""
+    bugs = sorted({trace.bug for each in tried if each.verdict is Verdict.PASS for trace in each.traces})
+    return f"{', '.join(bugs)} seen" if bugs else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +195,7 @@ class ScriptCase:
     replay: str = ""
     part: str = ""
     seed: int | None = None
+    traces: tuple[Trace, ...] = ()
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from reports.model.change import BaselineComparison, Change
 from reports.model.damage import Damage
 from reports.model.findings import Example, FindingReport
-from reports.model.protocol_case import Proven, ScriptCase, Tried, word_aside
+from reports.model.protocol_case import Proven, ScriptCase, Trace, Tried, word_aside
 from reports.model.run_judgement import RunJudgement
 from reports.model.timeline import FiredAlert, Timeline
 from reports.model.upgrade import UpgradeReport, title_of
@@ -210,6 +210,7 @@ class ScenarioReport:
     damage: Damage | None = None
     upgrade: UpgradeReport | None = None
     allowed: tuple[tuple[str, int], ...] = ()
+    traces: tuple[Trace, ...] = ()
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:
@@ -270,7 +271,7 @@ class RequirementRow:
 
     `verdict` is None when nothing tested it; `untested` then says why. `applies` is False where the requirement does not
     apply to the release under test. `protects` says what a violation puts at risk, empty for an unknown requirement.
-    `aside` is the word for its violations where none of them decides.
+    `aside` is the word for its violations where none of them decides, `seen` that for known bugs that its passes show.
     """
 
     id: str
@@ -287,6 +288,7 @@ class RequirementRow:
     applies: bool = True
     protects: str = ""
     aside: str = ""
+    seen: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

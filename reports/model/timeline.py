@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+#: The name of the period with the operations that no floor counts.
+NO_WORK = "no work"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
@@ -225,12 +228,16 @@ class Unavailability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """Operations before, during or after the faults, by outcome."""
+    """Operations before, during, between or after the faults, by outcome; the last period has those that are no work.
+
+    `acknowledged` of them wrote records, and their clients were told that these are in force.
+    """
 
     name: str
     ok: int
     fail: int
     info: int
+    acknowledged: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +245,8 @@ class FiredAlert:
     """An alert on metrics that would have fired, from its first to its last firing; `ended_s` is None if it never ended.
 
     `text` is its condition, `place` where it fired, `shows` are the anomalies that it can reveal. `values` has its metric
-    over time (seconds, value), the sum of all sources; each value holds until the next one.
+    over time (seconds, value), the sum of all sources; each value holds until the next one. `to_the_end` names the parts
+    where it never ended, empty where it ended on all. `before_faults` says that it fired before the first fault already.
     """
 
     name: str
@@ -248,6 +256,8 @@ class FiredAlert:
     began_s: float
     ended_s: float | None
     values: tuple[tuple[float, float], ...] = ()
+    to_the_end: str = ""
+    before_faults: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from reports.model.protocol_case import ScriptCase, Tried
+from reports.model.protocol_case import ScriptCase, Tried, seen_in
 from reports.model.report import RequirementRow, ScenarioReport
 from reports.model.run_judgement import RunJudgement
 from verification.vocabulary.experiment import AT_LEAST_ONCE
@@ -97,13 +97,14 @@ def scenario_word(scenario: ScenarioReport | ScriptCase) -> str:
     """The word for a scenario, control or case."""
     if isinstance(scenario, ScenarioReport) and scenario.control:
         return scenario.control_result or WORD[scenario.verdict]
-    weaker = isinstance(scenario, ScenarioReport) and scenario.allowed and scenario.verdict is Verdict.PASS
-    return f"{WORD[Verdict.PASS]} ({AT_LEAST_ONCE})" if weaker else with_aside(WORD[scenario.verdict], scenario.aside)
+    if isinstance(scenario, ScenarioReport) and scenario.allowed and scenario.verdict is Verdict.PASS:
+        return f"{WORD[Verdict.PASS]} ({AT_LEAST_ONCE})"
+    return with_aside(WORD[scenario.verdict], scenario.aside or seen_in([scenario]))
 
 
 def requirement_word(row: RequirementRow) -> str:
     """The word for a row of the catalogue."""
-    return with_aside(verdict_word(row.verdict), row.aside)
+    return with_aside(verdict_word(row.verdict), row.aside or row.seen)
 
 
 def judgement_word(judgement: RunJudgement) -> str:

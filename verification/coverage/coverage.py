@@ -34,13 +34,15 @@ from verification.vocabulary.verdict import CoverageItem
 TV2_RISES = 3
 
 
+def is_work(operation: Operation) -> bool:
+    """Whether an operation counts: `init` does not, nor does a copy that had no input."""
+    empty = operation.action is Action.COPY and not operation.inputs and not operation.records
+    return operation.action is not Action.INIT and not empty
+
+
 def worked(evidence: RunEvidence) -> tuple[Operation, ...]:
-    """The operations that count: without `init`, and without copies that had no input."""
-    return tuple(
-        each
-        for each in evidence.history.of(Operation)
-        if each.action is not Action.INIT and not (each.action is Action.COPY and not each.inputs and not each.records)
-    )
+    """The operations that count."""
+    return tuple(filter(is_work, evidence.history.of(Operation)))
 
 
 def _ok(evidence: RunEvidence) -> tuple[Operation, ...]:

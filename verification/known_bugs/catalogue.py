@@ -56,8 +56,8 @@ class BugKind(StrEnum):
 class Reach(StrEnum):
     """How a system gets to a known bug.
 
-    `ordinary`: crashes, restarts, network faults and correct clients are enough. `rare`: a message must be delayed or
-    repeated, and so arrive in an unusual order. `contrived`: it takes forged requests, damaged files, or settings that
+    `ordinary`: crashes, restarts, network faults and correct clients are enough. `rare`: events must come in an unusual
+    order, as when a message is delayed or repeated. `contrived`: it takes forged requests, damaged files, or settings that
     the documentation forbids.
     """
 
@@ -108,7 +108,8 @@ class KnownBug:
     that it violates. `impact` is what it puts at risk, `reach` how a
     system gets there, and `reason` one sentence on both. `mechanism` is one paragraph. `cases` are the symptoms by the
     keys of protocol cases. The first symptom is always there; the others follow from it, as far as the case looks for
-    them. `advice` says what a user does about it.
+    them. `passes` are symptoms of cases that pass in spite of the bug, because they claim something else. `log` is a line
+    of a broker's log that names the bug, in the language of symptoms. `advice` says what a user does about it.
     """
 
     id: KnownBugId
@@ -128,6 +129,8 @@ class KnownBug:
     condition: str | None = None
     signature: Signature | None = None
     cases: Mapping[str, tuple[Symptom, ...]] = field(default_factory=dict, hash=False)
+    passes: Mapping[str, tuple[Symptom, ...]] = field(default_factory=dict, hash=False)
+    log: str | None = None
 
 
 def load(path: Path = FILE) -> dict[str, KnownBug]:
@@ -171,6 +174,8 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
         mechanism=entry.text("mechanism"),
         advice=read_advice(entry.table("advice")),
         cases={case: _symptoms(symptoms) for case, symptoms in entry.tables("cases").items()},
+        passes={case: _symptoms(symptoms) for case, symptoms in entry.tables("passes").items()},
+        log=entry.optional_text("log"),
         signature=None if signature is None else _signature(entry, signature),
     )
     entry.finish()

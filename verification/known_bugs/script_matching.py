@@ -10,6 +10,9 @@ one case name it together, and a waiver of the violation accepts both. Two kinds
 off, and one with a precondition that failed for a reason that no entry gives. They might have found something else.
 
 An entry that merely violates the same requirement on the same release is shown as a hint; it names nothing.
+
+A case can pass and show a bug, because it claims something else, or what a release does. `passes` of an entry names the
+statement and the value. Such a pass stays a pass, and a report says what it shows.
 """
 
 from __future__ import annotations
@@ -36,6 +39,21 @@ class KnownAs:
     named: bool
 
 
+def shown_by_pass(script: Script, bugs: Iterable[KnownBug]) -> tuple[tuple[KnownBug, Statement], ...]:
+    """The known bugs that a passed case shows, each with the statement that shows it."""
+    try:
+        seen = [each for each in bugs if script.case in each.passes and affects(each, script.release)]
+    except ReleaseError:
+        return ()
+    return tuple(
+        (bug, statement)
+        for bug in seen
+        for symptom in bug.passes[script.case]
+        for statement in script.statements
+        if statement.holds and fits(symptom, statement)
+    )
+
+
 def known_as(script: Script, verdict: ScriptVerdict, bugs: Iterable[KnownBug]) -> tuple[KnownAs, ...]:
     """The entries that name a violated case; without any, those that may explain it; empty without a violation.
 
@@ -56,7 +74,7 @@ def known_as(script: Script, verdict: ScriptVerdict, bugs: Iterable[KnownBug]) -
 def fits(symptom: Symptom, statement: Statement) -> bool:
     """Whether a statement is the one that the bug violates, with an observed value that the bug explains."""
     observed = _text(statement.observed)
-    return _alike(symptom.what, statement.what) and any(_alike(each, observed) for each in symptom.observed)
+    return alike(symptom.what, statement.what) and any(alike(each, observed) for each in symptom.observed)
 
 
 def _naming(script: Script, seen: Iterable[KnownBug]) -> list[KnownBug]:
@@ -73,7 +91,7 @@ def _shows(symptoms: tuple[Symptom, ...], wrong: Iterable[Statement]) -> bool:
     return bool(symptoms) and any(fits(symptoms[0], each) for each in wrong)
 
 
-def _alike(pattern: str, text: str) -> bool:
+def alike(pattern: str, text: str) -> bool:
     """Whether a text fits the pattern, in which `**` stands for anything and `*` for all but quotation marks."""
     expression = "".join(_WILD.get(part, re.escape(part)) for part in re.split(r"(\*\*?)", pattern))
     return re.fullmatch(expression, text, re.DOTALL) is not None

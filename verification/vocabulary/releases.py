@@ -49,6 +49,11 @@ def _padded(numbers: tuple[int, ...]) -> tuple[int, ...]:
     return numbers + (0,) * (4 - len(numbers))
 
 
+def is_released(release: str) -> bool:
+    """Whether a release is one that this version of Onceproof knows, and not one that is still to come."""
+    return parse(release) <= parse(SUPPORTED[-1])
+
+
 def within(release: str, since: str, until: str | None) -> bool:
     """Whether `release` lies in [since, until]; both ends belong to it, and no `until` means no end.
 

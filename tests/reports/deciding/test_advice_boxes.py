@@ -10,7 +10,7 @@ from reports.formats import html, summary
 from reports.formats.markdown import with_code
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance
-from reports.model.vocabulary import bugs
+from reports.model.vocabulary import bugs, note_on
 from tests.support.plans import CONTROL, FAILED, SMOKE, found
 from tests.support.protocol_run_directories import EVERY_SCRIPT, make_protocol_run
 from tests.support.run_directories import make_run
@@ -47,6 +47,25 @@ def test_a_variant_is_named_with_its_releases() -> None:
     assert releases_of(box(MARKER, rows)) == {"Measured affected": "v1: 4.2.1", "Measured clean": "4.2.1"}
 
 
+def test_what_is_known_to_be_affected_is_not_untried() -> None:
+    """The release of the run and the ends of the ranges were measured; a release between them is taken to share the bug."""
+    known = bugs()["KB-18"]
+    rows = (row(affected=("4.0.2", "4.3.1"), not_tried=("3.9.2", "4.0.0", "4.1.2", "4.4.0")),)
+    assert releases_of(box(known, rows, own="4.4.0")) == {
+        "Measured affected": "4.0.0, 4.0.2, 4.3.1, 4.4.0",
+        "Taken to share it": "4.1.2",
+        "Not tried": "3.9.2; and every release that is not named here",
+    }
+    level = (row("level-1", clean=("4.0.2",), not_tried=("4.4.0",)),)
+    assert releases_of(box(known, level, own="4.4.0")) == {"Measured clean": "level-1: 4.0.2"}
+
+
+def test_a_fix_that_is_not_released_is_announced() -> None:
+    """Nobody can run it today."""
+    assert note_on("KB-05").endswith("not fixed yet; a fix is announced for 4.5.0.")
+    assert "fixed in 3.6.0." in note_on("KB-01")
+
+
 def test_a_bug_without_a_row_has_the_ends_of_its_ranges() -> None:
     """What lies between the ends is not claimed to be measured."""
     shown = releases_of(box(bugs()["KB-31"], ()))
@@ -58,7 +77,7 @@ def test_the_box_says_what_is_at_risk_and_how_a_system_gets_there() -> None:
     """The words follow impact and reach of the catalogue, and the reason is quoted."""
     assert box(MARKER, ()).risk == f"Records are at risk, under ordinary faults. {MARKER.reason}"
     assert box(bugs()["KB-27"], ()).risk.startswith("Neither records nor progress is at risk. Only brokers")
-    assert "after a delayed or repeated message. " in box(bugs()["KB-17"], ()).risk
+    assert "in an unusual order of events, such as a delayed or repeated message. " in box(bugs()["KB-17"], ()).risk
 
 
 def test_only_bugs_that_the_subject_showed_have_a_box(tmp_path: Path) -> None:

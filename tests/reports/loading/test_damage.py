@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
-from reports.deciding.impact import impact, sentence, summed
+from reports.deciding.impact import impact, readers_of, sentence, summed
 from reports.formats import html, summary, terminal
+from reports.loading.availability import periods
 from reports.loading.damage import damage_of
 from reports.loading.examples import Context, witness
 from reports.loading.finding_records import LINES_MAX, FindingRecords
 from reports.loading.run import load_run
 from reports.model.damage import Damage, HeldPartition
+from reports.model.protocol_case import ScriptCase, StatementRow
+from reports.model.timeline import NO_WORK
 from tests.support.plans import FAILED, SMOKE
 from tests.support.run_directories import make_run
-from verification.vocabulary.history import Action, FaultRecord, Intent, Operation, Outcome
+from verification.vocabulary.history import Action, FaultRecord, History, Intent, Operation, Outcome
 from verification.vocabulary.quiescent_state import PartitionEnd
-from verification.vocabulary.verdict import Finding, Violation
+from verification.vocabulary.verdict import Finding, Verdict, Violation
 
 #: The fault is in force from 10 to 20.
 FAULT = FaultRecord(
@@ -194,3 +197,52 @@ def test_topics_have_their_replication(tmp_path: Path) -> None:
     report = load_run(run)
     assert all("replication factor" in each and "min ISR" in each for each in report.scenarios[0].topics)
     assert report.scenarios[0].topics[0] in html.render(report, run)
+
+
+def claimed(what: str, expected: str, observed: str) -> ScriptCase:
+    """A failed case with one claim that does not hold."""
+    said = StatementRow(
+        after=1, what=what, relation="equals", expected=expected, observed=observed, required=False, holds=False
+    )
+    return ScriptCase(key=what, claim="", verdict=Verdict.FAIL, reason="", statements=(said,))
+
+
+@pytest.mark.parametrize(
+    ("case", "shown", "hidden"),
+    [
+        (claimed("what a reader is given", '["next"]', '["late", "next"]'), True, False),
+        (claimed("what readers are given of its two partitions", "[[], []]", '[["a"], []]'), True, False),
+        (claimed("what a reader is given", '["a"]', "[]"), False, True),
+        # Another record in the place of the right one may have been given before; it is one too few.
+        (claimed("what a reader is given", '["b"]', '["a"]'), False, True),
+        # A second copy is no other record.
+        (claimed("what a reader is given", '["a"]', '["a", "a"]'), False, False),
+        (claimed("the markers", '["commit"]', '["abort"]'), False, False),
+        (claimed("what a reader is given", '["a", "b', '["a", "c'), False, False),
+    ],
+)
+def test_a_case_says_what_readers_were_given(case: ScriptCase, shown: bool, hidden: bool) -> None:
+    """Only claims on readers count, and only values that are there in full."""
+    found = readers_of(case)
+    assert (found.shown, found.hidden) == (shown, hidden)
+
+
+def test_no_zero_denies_what_a_case_showed(tmp_path: Path) -> None:
+    """Scenarios and cases count together: a record that a case gave to a reader is no zero of the run."""
+    report = load_run(make_run(tmp_path, [SMOKE, FAILED]))
+    denied = "No reader received a record that it must not have."
+    assert denied in impact(report)
+    gave = claimed("what a reader is given", "[]", '["aborted"]')
+    both = impact(replace(report, cases=(gave,)))
+    assert denied not in both
+    assert "Of 1 protocol case that failed, 1 gave a reader a record that it must not have, and 0 kept back" in both
+
+
+def test_operations_are_in_the_periods_of_the_floors() -> None:
+    """An operation under way while the fault held is during, also if it ended later; the rows add up to all."""
+    init = replace(operation(9, at=1), action=Action.INIT, records=0)
+    early, across, late = operation(0, at=2), operation(1, at=18), operation(2, at=30)
+    aborted = replace(operation(3, at=31), intent=Intent.ABORT)
+    history = History(run="run", anchor_ns=0, wall_clock_anchor="", entries=(init, early, across, late, aborted, FAULT))
+    rows = {each.name: (each.ok, each.acknowledged) for each in periods(history)}
+    assert rows == {"before": (1, 1), "during": (1, 1), "after": (2, 1), NO_WORK: (1, 0)}

@@ -20,6 +20,7 @@ from verification.known_bugs.signatures.older_leader import marker_refused_by_ol
 from verification.known_bugs.signatures.refused_duplicate import refused_duplicate
 from verification.known_bugs.signatures.repeated_ids import producer_id_issued_twice
 from verification.vocabulary.errors import ReleaseError
+from verification.vocabulary.experiment import Experiment
 from verification.vocabulary.violations import RawViolation
 
 SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
@@ -34,13 +35,10 @@ SIGNATURES: Mapping[Signature, Callable[[RunEvidence, RawViolation], bool]] = {
 }
 
 
-def _concerns(bug: KnownBug, evidence: RunEvidence) -> bool:
+def concerns(bug: KnownBug, experiment: Experiment) -> bool:
     """Whether a release that runs at some time in the run has the bug."""
     try:
-        return any(
-            catalogue.affects(bug, software(each))
-            for each in {evidence.experiment.release, *evidence.experiment.nodes.values()}
-        )
+        return any(catalogue.affects(bug, software(each)) for each in {experiment.release, *experiment.nodes.values()})
     except ReleaseError:
         return False
 
@@ -49,7 +47,7 @@ def recognise(evidence: RunEvidence, violations: Iterable[RawViolation]) -> str 
     """The id of the known bug that explains every one of the violations (of one anomaly); None when none does."""
     every = tuple(violations)
     for bug in catalogue.load().values():
-        if bug.signature is None or not _concerns(bug, evidence):
+        if bug.signature is None or not concerns(bug, evidence.experiment):
             continue
         matches = SIGNATURES[bug.signature]
         if every and all(each.anomaly in bug.anomalies and matches(evidence, each) for each in every):
