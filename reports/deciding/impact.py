@@ -112,7 +112,7 @@ def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
     records = (
         f"{number(damage.all_lost)} lost{aborted}, {number(damage.hidden)} hidden, {number(damage.doubled)} doubled"
     )
-    shown = "" if shown_elsewhere else " No reader received a record that it must not have."
+    shown = "" if shown_elsewhere else " No record reached a reader wrongly."
     if damage.shown:
         shown = f" Readers received {least}{counted(damage.shown, 'record')} that they must not have."
     return f"{hit}. Acknowledged records: {least}{records}.{shown} {_held(damage.held)}"
@@ -120,9 +120,9 @@ def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
 
 def _held(held: tuple[HeldPartition, ...] | None) -> str:
     if held is None:
-        return "Whether readers are held back is not recorded."
+        return "What is held back is not recorded."
     if not held:
-        return "Nothing is held back behind these records."
+        return "Nothing is held back."
     named = ", ".join(f"{each.place}@{each.last_stable_offset}" for each in held[:HELD_MAX])
     rest = f" and {len(held) - HELD_MAX} more" if len(held) > HELD_MAX else ""
     return f"Held back behind {named}{rest}: {number(sum(each.offsets for each in held))} offsets."

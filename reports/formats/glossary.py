@@ -7,6 +7,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("marker", "the record that commits or aborts a transaction on one partition"),
     ("last stable offset (LSO)", "the offset up to which every transaction is decided; read_committed stops there"),
     ("told, answer to client", "the outcome that the client library reported to the application"),
+    ("acknowledged", "the client was told that its records are in force: a commit, or a write outside transactions"),
     ("subject", "the Kafka release and the clients under test"),
     ("control", "a subject with a known defect; it tests this suite, not Kafka"),
     ("step", "one fault of a scenario's schedule"),

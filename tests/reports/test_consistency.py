@@ -102,7 +102,7 @@ def silent_impact(seen: Shown) -> Shown:
     case = next(each for each in seen.report.cases if each.deciding)
     said = replace(case.deciding[0], what="what a reader is given", expected="[]", observed='["a"]', relation="equals")
     cases = tuple(replace(each, statements=(said,)) if each is case else each for each in seen.report.cases)
-    denied = f"**Impact**: 3 hit. No reader received a record that it must not have.\n{seen.summary}"
+    denied = f"**Impact**: 3 hit. No record reached a reader wrongly.\n{seen.summary}"
     return replace(with_report(seen, cases=cases), summary=denied)
 
 

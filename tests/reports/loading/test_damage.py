@@ -230,7 +230,7 @@ def test_a_case_says_what_readers_were_given(case: ScriptCase, shown: bool, hidd
 def test_no_zero_denies_what_a_case_showed(tmp_path: Path) -> None:
     """Scenarios and cases count together: a record that a case gave to a reader is no zero of the run."""
     report = load_run(make_run(tmp_path, [SMOKE, FAILED]))
-    denied = "No reader received a record that it must not have."
+    denied = "No record reached a reader wrongly."
     assert denied in impact(report)
     gave = claimed("what a reader is given", "[]", '["aborted"]')
     both = impact(replace(report, cases=(gave,)))
