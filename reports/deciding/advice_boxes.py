@@ -2,17 +2,18 @@
 
 Condition, remedy, alert and repair are in the catalogue of known bugs. The releases are those of the stored track record,
 so that a box names no release that was not measured. A bug without a row there was measured by protocol cases at both
-ends of its ranges, which the catalogue has.
+ends of its ranges, which the catalogue has. The alerts that fired in this run come before all others that could.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.deciding.reasons import reasons
 from reports.model.report import Report
 from reports.model.vocabulary import bugs, measured, note_on
+from verification.alerts import rules
 from verification.known_bugs.advice import Advice, AdvicePart
 from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, affects
 from verification.known_bugs.measured import MeasuredRow
@@ -79,7 +80,10 @@ def boxes(report: Report) -> tuple[AdviceBox, ...]:
     rows = measured()
     own = "" if report.parts else report.subject.release
     made = [
-        replace(box(bugs()[each], rows.get(each, ()), deciding=each in decide, own=own), passed=_passed(report, each))
+        replace(
+            box(bugs()[each], rows.get(each, ()), deciding=each in decide, own=own, fired=_fired(report, each)),
+            passed=_passed(report, each),
+        )
         for each in shown
         if each in bugs()
     ]
@@ -91,8 +95,43 @@ def _passed(report: Report, bug: str) -> tuple[str, ...]:
     return tuple(each.key for each in report.tried if bug in {trace.bug for trace in each.traces})
 
 
-def box(bug: KnownBug, rows: Sequence[MeasuredRow], *, deciding: bool = False, own: str = "") -> AdviceBox:
-    """The box of one bug with its rows of the track record. `own` is the release on which this run showed it, if any."""
+def _fired(report: Report, bug: str) -> dict[str, tuple[str, str]]:
+    """The alerts that fired after a finding of this bug, by their metrics: the rule, and where and when it first fired."""
+    found: dict[str, tuple[str, str]] = {}
+    for scenario in report.worst_first:
+        for finding in (each for each in scenario.findings if each.known_bug == bug):
+            for alert in scenario.alerts_on(finding) or ():
+                when = f"Fired in this run, at {alert.began_s:.1f} s of {scenario.key}"
+                found.setdefault(rules.load()[alert.name].metric, (alert.text, when))
+    return found
+
+
+def _fired_first(advice: Advice, fired: Mapping[str, tuple[str, str]]) -> Advice:
+    """The advice with the alerts that fired before the others: first those that the catalogue names, then any other one."""
+    others = [each for each in advice.alert.points if advice.alert.known]
+    named, unnamed = [], []
+    for metric, (rule, when) in fired.items():
+        if (point := next((each for each in others if metric in each), None)) is not None:
+            named.append(f"{when}. {point}")
+            others.remove(point)
+        else:
+            unnamed.append(f"{when}: {rule}.")
+    sources = advice.alert.sources or (("measured: this run",) if fired else ())
+    return replace(advice, alert=AdvicePart(points=(*named, *unnamed, *others) or advice.alert.points, sources=sources))
+
+
+def box(
+    bug: KnownBug,
+    rows: Sequence[MeasuredRow],
+    *,
+    deciding: bool = False,
+    own: str = "",
+    fired: Mapping[str, tuple[str, str]] | None = None,
+) -> AdviceBox:
+    """The box of one bug with its rows of the track record. `own` is the release on which this run showed it, if any.
+
+    `fired` are the alerts that fired after it in this run.
+    """
     reach = "" if bug.impact is Protects.CONTRACT else f", {_REACH[bug.reach]}"
     return AdviceBox(
         id=bug.id,
@@ -100,7 +139,7 @@ def box(bug: KnownBug, rows: Sequence[MeasuredRow], *, deciding: bool = False, o
         note=note_on(bug.id),
         limitation=bug.kind is BugKind.LIMITATION,
         risk=f"{_RISK[bug.impact]}{reach}. {bug.reason}",
-        advice=bug.advice,
+        advice=_fired_first(bug.advice, fired or {}),
         releases=tuple(_of_rows(bug, rows, own) if rows else _of_ranges(bug, own)),
         deciding=deciding,
     )

@@ -158,7 +158,9 @@ def _advice(report: Report) -> Iterator[str]:
         yield ""
         yield f"- What is at risk: {literal(box.risk, 400)}"
         for heading, part in box.parts:
-            yield f"- {heading}: {' '.join(map(with_code, part.points[:POINTS_MAX]))}"
+            # Half a repair can do harm.
+            points = part.points if part is box.advice.repair else part.points[:POINTS_MAX]
+            yield f"- {heading}: {' '.join(map(with_code, points))}"
         for heading, releases in box.releases:
             yield f"- {heading}: {literal(releases, REASON_MAX)}"
         yield ""

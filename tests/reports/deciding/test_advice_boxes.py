@@ -127,3 +127,30 @@ def test_an_accepted_bug_keeps_its_box_and_leaves_the_summary(tmp_path: Path) ->
 def test_punctuation_after_a_command_is_no_code() -> None:
     """Markdown shows the point of the sentence outside of the code."""
     assert with_code("Run `a b`. Then look: `c_d`, again.") == "Run `a b`. Then look: `c_d`, again."
+
+
+def test_alerts_that_fired_come_first() -> None:
+    """First those that the catalogue names, then any other one; what did not fire follows."""
+    fired = {
+        "ErrorsPerSec": ("ErrorsPerSec counts a sequence that was refused", "Fired in this run, at 3.0 s of a"),
+        "OfflinePartitionsCount": ("OfflinePartitionsCount > 0", "Fired in this run, at 2.0 s of a"),
+    }
+    made = box(MARKER, (), fired=fired)
+    offline = next(each for each in MARKER.advice.alert.points if "OfflinePartitionsCount" in each)
+    assert made.advice.alert.points == (
+        f"Fired in this run, at 2.0 s of a. {offline}",
+        "Fired in this run, at 3.0 s of a: ErrorsPerSec counts a sequence that was refused.",
+        *(each for each in MARKER.advice.alert.points if each != offline),
+    )
+    assert box(MARKER, ()).advice == MARKER.advice
+
+
+def test_a_repair_is_never_cut_short(tmp_path: Path) -> None:
+    """Half a repair can do harm: page and summary show every step, in order."""
+    run = make_run(tmp_path / "run", [FAILED])
+    report = load_run(run)
+    page, text = html.render(report, run), summary.render(report)
+    assert page.index("<ol><li>Stop: ") < page.index("If it was an abort: ")
+    steps = [each.split(".")[0] for each in MARKER.advice.repair.points if "`" not in each]
+    assert [text.index(each) for each in steps] == sorted(text.index(each) for each in steps)
+    assert len(steps) >= 4
