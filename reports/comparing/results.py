@@ -168,6 +168,7 @@ def _scenario(scenario: ScenarioReport) -> dict[str, Any]:
         "counts": dict(scenario.counts),
         **({"allowed": dict(scenario.allowed)} if scenario.allowed else {}),
         "topics": list(scenario.topics),
+        **_conditions(scenario),
         **({"damage": asdict(scenario.damage)} if scenario.damage is not None else {}),
         "seconds": {"expected": scenario.expected_s, "actual": scenario.actual_s, "judged": scenario.judged_s},
         "evidence": [asdict(each) for each in scenario.evidence],
@@ -206,6 +207,7 @@ def _case(case: ScriptCase) -> dict[str, Any]:
         "reason": case.reason,
         "generation": case.generation,
         "cluster": case.cluster,
+        **_conditions(case),
         "requirements": [
             {"id": each.id, "verdict": each.verdict.name, "reason": each.reason} for each in case.requirements
         ],
@@ -218,6 +220,11 @@ def _case(case: ScriptCase) -> dict[str, Any]:
         **_traces(case),
         **({"part": case.part} if case.part else {}),
     }
+
+
+def _conditions(tried: Tried) -> dict[str, str]:
+    """On what it was shown, in words; nothing without evidence."""
+    return {"conditions": str(tried.conditions)} if tried.conditions is not None else {}
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from itertools import chain
 from reports.comparing.baseline import stem_and_seed
 from reports.comparing.run_outcomes import ResultsCase, ResultsScenario, RunOutcomes
 from reports.model.clock import instant
-from reports.model.report import NOT_RECORDED
+from reports.model.conditions import NOT_RECORDED
 from reports.model.trend import (
     FlakyCase,
     RequirementTrend,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reports.model.report import NOT_RECORDED, Subject
+from reports.model.conditions import NOT_RECORDED
+from reports.model.report import Subject
 from verification.vocabulary.releases import own_number, stated_version
 
 #: The entry in the versions of a run with the commit that a build of your own states.

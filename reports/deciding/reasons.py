@@ -10,7 +10,7 @@ sections.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reports.model.findings import FindingReport
 from reports.model.protocol_case import ScriptCase, Tried
@@ -23,10 +23,11 @@ from verification.vocabulary.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonPlace:
-    """A place where a reason shows: the key of a scenario, case or control, and the violations or reason there."""
+    """A place where a reason shows: the key of a scenario, case or control, the violations or reason, and the conditions."""
 
     key: str
     what: str
+    conditions: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +66,15 @@ def reasons(report: Report) -> tuple[Reason, ...]:
 
 def _joined(same: list[Reason]) -> Reason:
     """One reason made of several with the same name; their texts about one place are joined."""
-    said: dict[str, list[str]] = {}
+    said: dict[str, list[ReasonPlace]] = {}
     for place in (place for each in same for place in each.places):
-        said.setdefault(place.key, []).append(place.what)
+        said.setdefault(place.key, []).append(place)
     first = same[0]
     return Reason(
         verdict=first.verdict,
         name=first.name,
         text=first.text,
-        places=tuple(ReasonPlace(key=key, what=", ".join(whats)) for key, whats in said.items()),
+        places=tuple(replace(each[0], what=", ".join(one.what for one in each)) for each in said.values()),
         acceptable=first.acceptable if all(each.acceptable for each in same) else "",
         accepted=first.accepted,
         weight=first.weight,
@@ -91,6 +92,10 @@ def _violations(report: Report) -> Iterator[Reason]:
             yield from _of_case(case)
 
 
+def _place(tried: Tried, what: str) -> ReasonPlace:
+    return ReasonPlace(key=tried.key, what=what, conditions=str(tried.conditions or ""))
+
+
 def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
     known_as = definition_of(finding.anomaly)
     definition = f"{known_as.definition} {known_as.why_illegal}" if known_as else ""
@@ -99,7 +104,7 @@ def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
         verdict=Verdict.FAIL,
         name=bug or finding.anomaly,
         text=note_on(bug) if bug else definition,
-        places=(ReasonPlace(key=scenario.key, what=f"{finding.anomaly} × {finding.count}"),),
+        places=(_place(scenario, f"{finding.anomaly} × {finding.count}"),),
         acceptable=bug,
         accepted=finding.accepted,
         weight=finding.weight,
@@ -112,13 +117,13 @@ def _without_finding(scenario: ScenarioReport) -> Reason:
         verdict=Verdict.FAIL,
         name="a violation without a finding",
         text="The verdict is FAIL, but it names no anomaly, so it cannot be accepted.",
-        places=(ReasonPlace(key=scenario.key, what=scenario.reason),),
+        places=(_place(scenario, scenario.reason),),
     )
 
 
 def _of_case(case: ScriptCase) -> Iterator[Reason]:
     violated = [each.id for each in case.requirements if each.verdict is Verdict.FAIL]
-    place = ReasonPlace(key=case.key, what=", ".join(violated))
+    place = _place(case, ", ".join(violated))
     named = [each for each in case.known if each.named]
     for known in named:
         yield Reason(

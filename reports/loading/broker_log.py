@@ -34,7 +34,7 @@ TEXT_MAX = 360
 _LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:\d\d))\] ([A-Z]+) (?:\[[^\]]*\] )?(.*)")
 #: Levels worth showing for a partition, and a word that controllers log at INFO when records may be lost.
 _LOUD = frozenset({"WARN", "ERROR", "FATAL"})
-_UNCLEAN = "UNCLEAN"
+UNCLEAN = "UNCLEAN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +93,14 @@ def _said(directory: Path, asked: BrokerLogQuery) -> Iterator[_LogLine]:
     names = tuple(each for each in (asked.transaction, *asked.partitions) if each)
     transaction, partitions = _naming([asked.transaction]), _naming(asked.partitions)
     for path in sorted(directory.glob("broker-*.log")):
-        for at, level, text in _lines(path, names):
+        for at, level, text in lines_with(path, names):
             # Differences, because adding to a time at the end of the calendar overflows. An open operation is never past.
             past = timedelta(0) if asked.ended is None else at - asked.ended
             if at - asked.began < -BEFORE or past > AFTER:
                 continue
             if transaction.search(text):
                 rank = 0
-            elif partitions.search(text) and (level in _LOUD or _UNCLEAN in text):
+            elif partitions.search(text) and (level in _LOUD or UNCLEAN in text):
                 rank = 1
             elif partitions.search(text) and past <= NEAR:
                 rank = 2
@@ -109,7 +109,7 @@ def _said(directory: Path, asked: BrokerLogQuery) -> Iterator[_LogLine]:
             yield _LogLine(at=at, file=path.name, level=level, text=text, rank=rank)
 
 
-def _lines(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, str]]:
+def lines_with(path: Path, names: tuple[str, ...]) -> Iterator[tuple[datetime, str, str]]:
     """Time, level and text of each line with one of the names; nearly all lines have none."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
@@ -128,7 +128,7 @@ def matching(directory: Path, pattern: str, run: str) -> list[str]:
     return [
         _short(text)
         for path in sorted(directory.glob("broker-*.log"))
-        for _, _, text in _lines(path, (longest,))
+        for _, _, text in lines_with(path, (longest,))
         if run in text and alike(f"**{pattern}**", text)
     ]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.deciding.acceptance import covers_case
+from reports.loading import conditions
 from reports.loading.exchange import exchange_row, statement_row
 from reports.loading.scenario import RunContext, claimed, reason_with, without_evidence
 from reports.loading.traces import of_script
@@ -115,6 +116,7 @@ def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
         actual_s=_lasted_s(script, script.seconds) or None,
         replay=script.replay,
         traces=of_script(script) if judged.verdict is Verdict.PASS else (),
+        conditions=conditions.of_script(script) if script.exchanges else None,
     )
     lacking = missing if without_findings > Verdict.PASS else ""
     return replace(report, reason=reason_with(report.reason, report.aside, lacking))

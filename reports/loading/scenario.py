@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reports.deciding.acceptance import covers
-from reports.loading import broker_log, finding_records, log_context
+from reports.loading import broker_log, conditions, finding_records, log_context
 from reports.loading import examples as witnesses
 from reports.loading import timeline_builder as timelines
 from reports.loading.damage import damage_of
@@ -24,6 +24,7 @@ from reports.loading.moments import moments
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
 from reports.loading.traces import of_scenario
+from reports.loading.unclean_elections import election_of, explained
 from reports.loading.upgrade import upgrade_of
 from reports.loading.warning_signs import warning_signs
 from reports.model.findings import BrokerLine, FindingReport
@@ -72,6 +73,7 @@ def load_scenario(
     verdict, reason = _verdict(files, ended, directory, cut_short=around.cut_short)
     outputs = {each.name for each in files.experiment.topics if each.reference} if files.experiment else set()
     timeline = timelines.timeline(files.history, files.transaction_log, outputs=outputs) if files.history else None
+    timeline = explained(timeline, directory.brokers) if timeline else None
     # A broken environment leaves signs that say nothing about the subject.
     signs = () if files.judged or (ended and ended.error) else warning_signs(files.history, timeline)
     reason = "; ".join([reason, *(("warning signs: " + ", ".join(signs),) if signs else ())])
@@ -180,6 +182,7 @@ def _as_tried(report: ScenarioReport, experiment: Experiment) -> ScenarioReport:
         schedule=experiment.schedule,
         transaction_timeout_s=experiment.transaction_timeout_s,
         topics=tuple(_topic(each, experiment.run) for each in experiment.topics),
+        conditions=conditions.of_scenario(experiment, report.faults),
         configuration=tuple(sorted(experiment.configuration.items())),
         replay=experiment.replay or report.replay,
     )
@@ -304,4 +307,5 @@ def _brokers_around(scenario: RunDirectory, finding: Finding, known: Context) ->
     if not finding.examples:
         return ()
     query = witnesses.broker_log_query(finding.examples[0], finding.witness, known)
-    return () if query is None else broker_log.around(scenario.brokers, query)
+    lines = () if query is None else broker_log.around(scenario.brokers, query)
+    return tuple(replace(each, note=election_of(each.text) or "") for each in lines)

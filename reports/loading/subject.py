@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reports.model.report import NOT_RECORDED, ClientUnderTest, Pairs, Subject
+from reports.model.conditions import NOT_RECORDED
+from reports.model.report import ClientUnderTest, Pairs, Subject
 from reports.model.run_record import RunRecord
 from verification.scripts.script import Script
 from verification.vocabulary.experiment import AT_LEAST_ONCE, FEATURE, Experiment

@@ -55,7 +55,7 @@ class BrokerLine:
     """A line of a broker log near a violation; `alike` counts further lines that differ only in their numbers.
 
     `file` is the log file in the evidence. `names_it` is True where the line names the violating transactional id, and
-    not only a partition of the violation.
+    not only a partition of the violation. `note` explains a line whose words mislead.
     """
 
     at_s: float
@@ -65,6 +65,7 @@ class BrokerLine:
     text: str
     alike: int
     names_it: bool
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

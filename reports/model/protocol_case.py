@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from reports.model.conditions import Conditions
 from verification.known_bugs.weight import Weight, heaviest
 from verification.vocabulary.verdict import RequirementVerdict, Verdict
 
@@ -95,6 +96,10 @@ class Tried(Protocol):
     @property
     def proven(self) -> tuple[Proven, ...]:
         """The violations with their known bugs."""
+
+    @property
+    def conditions(self) -> Conditions | None:
+        """Its topics, and who was taken away; None where there is no evidence."""
 
 
 def word_aside(verdict: Verdict, weight: Weight, *, accepted: bool) -> str:
@@ -196,6 +201,7 @@ class ScriptCase:
     part: str = ""
     seed: int | None = None
     traces: tuple[Trace, ...] = ()
+    conditions: Conditions | None = None
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:

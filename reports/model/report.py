@@ -13,11 +13,13 @@ which a scenario decided.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from reports.model.change import BaselineComparison, Change
+from reports.model.conditions import NOT_RECORDED, Conditions
 from reports.model.damage import Damage
 from reports.model.findings import Example, FindingReport
 from reports.model.protocol_case import Proven, ScriptCase, Trace, Tried, word_aside
@@ -29,8 +31,8 @@ from verification.vocabulary.experiment import AT_LEAST_ONCE, FEATURE
 from verification.vocabulary.verdict import CoverageItem, RequirementVerdict, Verdict
 
 FORMAT = 1
-#: Shown where the evidence does not say it.
-NOT_RECORDED = "not recorded"
+#: The topic of a place such as `orders-0@17, 18`.
+_TOPIC = re.compile(r"(.+)-[0-9]+@")
 #: The facts about a host that say how large it is.
 SHAPE = ("processors", "memory")
 
@@ -211,6 +213,13 @@ class ScenarioReport:
     upgrade: UpgradeReport | None = None
     allowed: tuple[tuple[str, int], ...] = ()
     traces: tuple[Trace, ...] = ()
+    conditions: Conditions | None = None
+
+    @property
+    def named_topics(self) -> tuple[str, ...]:
+        """The topics that the examples of its findings name."""
+        examples = (example for finding in self.findings for example in finding.witnesses)
+        return tuple(dict.fromkeys(found[1] for each in examples if (found := _TOPIC.match(each.place))))
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:

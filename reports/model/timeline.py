@@ -247,6 +247,7 @@ class FiredAlert:
     `text` is its condition, `place` where it fired, `shows` are the anomalies that it can reveal. `values` has its metric
     over time (seconds, value), the sum of all sources; each value holds until the next one. `to_the_end` names the parts
     where it never ended, empty where it ended on all. `before_faults` says that it fired before the first fault already.
+    `note` explains a firing whose name misleads.
     """
 
     name: str
@@ -258,6 +259,7 @@ class FiredAlert:
     values: tuple[tuple[float, float], ...] = ()
     to_the_end: str = ""
     before_faults: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -259,6 +259,8 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
             features=features,
             exchanges=tuple(context.recording.exchanges),
             statements=tuple(context.recording.statements),
+            topics=tuple(context.recording.topics.values()),
+            outages=tuple(context.recording.outages),
             broke=broke,
             seconds=seconds,
         )

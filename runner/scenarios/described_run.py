@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chaos.arena import Arena
+from fixtures.clusters.brokers.properties import UNCLEAN_ELECTION, broker_defaults
 from fixtures.clusters.spec import ClusterSpec
 from fixtures.errors import SamplingError
 from fixtures.recording.metric_sampler import MetricSampler
@@ -130,7 +131,21 @@ class DescribedRun:
     def topics(self) -> tuple[ExperimentTopic, ...]:
         """The run's topics, in the order of their indexes."""
         scenario = self.scenario
-        return topics(scenario.workload, self.named, replication=scenario.replication, min_in_sync=scenario.min_in_sync)
+        return topics(
+            scenario.workload,
+            self.named,
+            replication=scenario.replication,
+            min_in_sync=scenario.min_in_sync,
+            unclean_election=self.unclean_election(),
+        )
+
+    def unclean_election(self) -> bool | None:
+        """Whether a replica that is not in sync may lead; None on a cluster whose settings are not the harness's."""
+        if self.lane.config.given is not None:
+            return None
+        spec = self.spec()
+        settings = broker_defaults(spec) | dict(spec.broker_settings) | dict(self.scenario.topic_settings)
+        return settings[UNCLEAN_ELECTION] == "true"
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """Every partition of the run's topics."""

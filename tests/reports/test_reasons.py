@@ -37,9 +37,10 @@ def test_a_bug_that_shows_often_is_one_reason(tmp_path: Path) -> None:
     (bug,) = of(tmp_path, SMOKE, twice, AGAIN, CONTROL)
     assert (bug.name, bug.acceptable, bug.accepted, bug.verdict) == ("KB-16", "KB-16", False, Verdict.FAIL)
     assert "KAFKA-20734" in bug.text
+    shown_with = "replication factor 3, min ISR 2; unclean elections not recorded"
     assert bug.places == (
-        ReasonPlace(key=FAILED.key, what="hidden-committed × 40, torn-transaction × 2"),
-        ReasonPlace(key=AGAIN.key, what="torn-transaction × 3"),
+        ReasonPlace(key=FAILED.key, what="hidden-committed × 40, torn-transaction × 2", conditions=shown_with),
+        ReasonPlace(key=AGAIN.key, what="torn-transaction × 3", conditions=shown_with),
     )
 
 

@@ -107,12 +107,35 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicUsed:
+    """A topic of a case: the replicas of each partition, the leader of that time first.
+
+    `min_in_sync` and `unclean_election` are the settings in force, None where the broker did not tell them.
+    """
+
+    name: str
+    replicas: tuple[tuple[Int64, ...], ...]
+    min_in_sync: Int64 | None = None
+    unclean_election: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutageChange:
+    """The begin or the end of an outage of brokers, after so many exchanges; `what` is such as `crash of broker 2`."""
+
+    after: Int64
+    what: str
+    at_ns: Int64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """One case as it was performed on one cluster.
 
     `generation` is the version of its transactional requests (TV1 or TV2), empty when it has none. `cluster` describes
     the cluster. `broke` is the reason why the case broke off, empty when it ended. `inapplicable` is the reason why the
-    case does not apply to the release, empty when it does.
+    case does not apply to the release, empty when it does. `topics` and `outages` are None where the harness recorded none,
+    as those before these fields.
     """
 
     case: str
@@ -128,6 +151,8 @@ class Script:
     seconds: Float64 = 0.0
     replay: str = ""
     inapplicable: str = ""
+    topics: tuple[TopicUsed, ...] | None = None
+    outages: tuple[OutageChange, ...] | None = None
 
     def write(self, path: Path) -> None:
         """Write script.json."""

@@ -50,7 +50,7 @@ class ExperimentTopic:
 
     `reference` says where a record names its input if a program wrote it that knows no identities (`input_reference`).
     `shape` says what the outputs of such a program are (`SHAPES`): one for each input, that with a running count, or a row
-    of a database for each input.
+    of a database for each input. `unclean_election` says whether a replica that is not in sync may lead; None: not recorded.
     """
 
     name: str
@@ -60,6 +60,7 @@ class ExperimentTopic:
     role: TopicRole = TopicRole.OUTPUT
     reference: str = ""
     shape: str = "each"
+    unclean_election: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

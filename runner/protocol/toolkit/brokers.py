@@ -52,11 +52,13 @@ def stopped(case: CaseContext, *brokers: int) -> Iterator[None]:
 def paused(case: CaseContext, broker: int) -> Iterator[None]:
     """Pause a broker: its connections stay open and it answers nothing."""
     case.cluster.pause(BrokerId(broker))
+    case.recording.outage(f"pause of broker {broker}")
     case.close_connections()
     try:
         yield
     finally:
         case.cluster.resume(BrokerId(broker))
+        case.recording.outage(f"return of broker {broker}")
         whole(case)
 
 

@@ -79,7 +79,8 @@ class Needs:
 
     def describe(self) -> str:
         """The cluster in words."""
-        parts = ["1 broker" if self.brokers == 1 else f"{self.brokers} brokers, {self.replicas} replicas"]
+        internal = f"internal topics with replication factor {self.replicas}, min ISR {self.min_in_sync}"
+        parts = ["1 broker" if self.brokers == 1 else f"{self.brokers} brokers, {internal}"]
         if self._formatted is not None:
             parts.append(f"transaction.version {self._formatted}")
         if self.secured:

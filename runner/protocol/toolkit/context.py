@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fixtures.clusters.given.cluster import GivenCluster
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.inspector import Inspector
-from runner.protocol.toolkit.outage import OnOutage, at_once
+from runner.protocol.toolkit.outage import OnOutage, OutageEvent, at_once
 from runner.protocol.toolkit.repeated_markers import OLD_S, repeated
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
+from runner.protocol.toolkit.topic_used import topic_used
 from verification.scripts.script import Relation
 from verification.vocabulary import releases
 from wire.client import Client
@@ -115,7 +116,7 @@ class CaseContext:
         self.release = release
         self.cluster = cluster
         self.java = java
-        self.on_outage = on_outage
+        self._on_outage = on_outage
         self.transaction_version = transaction_version
         self.recording = ScriptRecorder()
         self.inspect = Inspector(client)
@@ -269,6 +270,7 @@ class CaseContext:
                 raise
             self._have_created(name)
         self.await_topic(name)
+        self.note_topic(name)
         return tuple(TopicPartition(name, index) for index in range(partitions))
 
     def _have_created(self, topic: str) -> None:
@@ -292,6 +294,16 @@ class CaseContext:
                 partial(self.topic_code, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S
             )
             self.require(f"what broker {broker} says of {topic}", code, 0)
+
+    def note_topic(self, topic: str) -> None:
+        """Record a topic's replicas and settings, as far as the brokers tell them; no part of the script."""
+        with contextlib.suppress(WireError):
+            self.recording.topics[topic] = topic_used(self.client, topic)
+
+    def on_outage(self, event: OutageEvent) -> None:
+        """Perform an outage event, alone or with the cases that share it, and record it."""
+        self._on_outage(event)
+        self.recording.outage(event.name)
 
     def topic_code(self, topic: str, broker: int) -> int:
         """The code with which a broker names a topic."""

@@ -42,6 +42,7 @@ def placed(case: CaseContext, *replicas: Sequence[int], **settings: str) -> tupl
     places = tuple(TopicPartition(name, index) for index in range(len(replicas)))
     case.client.list_offsets(places)
     case.await_topic(name)
+    case.note_topic(name)
     return places
 
 
@@ -74,6 +75,7 @@ def put(case: CaseContext, at: TopicPartition, *brokers: int) -> None:
     wanted = [sorted(brokers), sorted(brokers)]
     seen = case.poll_until(lambda: _replicas(case, at), lambda each: each == wanted, within_s=MOVED_WITHIN_S)
     case.require(f"the replicas of {at}, and those in sync", seen, wanted)
+    case.note_topic(at.topic)
 
 
 def lead(case: CaseContext, at: TopicPartition, broker: int) -> None:

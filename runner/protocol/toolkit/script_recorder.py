@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from runner.protocol.toolkit.responses import Response
-from verification.scripts.script import Exchange, Relation, Statement, plain
+from verification.scripts.script import Exchange, OutageChange, Relation, Statement, TopicUsed, plain
 from wire.errors import WireError
 from wire.schema import Body
 
@@ -20,11 +20,13 @@ class NotApplicableError(Exception):
 
 
 class ScriptRecorder:
-    """The exchanges and statements so far."""
+    """The exchanges and statements so far, and the conditions: the topics of the case, and its outages of brokers."""
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self.statements: list[Statement] = []
+        self.topics: dict[str, TopicUsed] = {}
+        self.outages: list[OutageChange] = []
 
     @property
     def seconds(self) -> float:
@@ -67,6 +69,10 @@ class ScriptRecorder:
             body=None if isinstance(outcome, WireError) else outcome,
             error=str(outcome) if failed else "",
         )
+
+    def outage(self, what: str) -> None:
+        """Record that an outage of brokers has just begun or ended."""
+        self.outages.append(OutageChange(after=len(self.exchanges), what=what, at_ns=time.monotonic_ns()))
 
     def state(self, what: str, observed: Any, relation: Relation, expected: Any, *, required: bool) -> Statement:
         """Record how an observed value relates to the expected one. Raises UnmetError if a precondition does not hold."""
