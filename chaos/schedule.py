@@ -55,12 +55,13 @@ class Step:
         """The step in words."""
         who = f"{self.holding} of the producers" if self.holding else "every producer"
         slowly = "with slow links between the brokers, as every producer goes on from"
-        when = slowly if self.let_go_first else f"while {who} waits at"
-        held = "" if self.while_held is None else f", {when} {self.while_held.value}"
-        leaving = f"; {self.leaving} of them leave after it" if self.leaving else ""
+        point = "" if self.while_held is None else self.while_held.value.replace("-", " ")
+        when = f"{slowly} {point}" if self.let_go_first else f"while {who} waits {point}"
+        held = f", {when}" if point else ""
+        leaving = f"; {self.leaving} of them stop after that commit" if self.leaving else ""
         after = f"after {self.after_s:g} s: " if self.after_s else ""
         after = f"once every replica is in sync{', ' + after if after else ': '}" if self.once_whole else after
-        return f"{after}{self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s once it is confirmed"
+        return f"{after}{self.fault.describe()}{held}{leaving}, for {self.hold_s:g} s"
 
 
 Schedule = tuple[Step, ...]

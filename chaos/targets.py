@@ -108,7 +108,7 @@ class LeaderAwayFromCoordinators:
 
     def describe(self) -> str:
         """The role in words."""
-        return f"leader of a partition of {self.topic} that coordinates the fewest producers"
+        return f"leader of a partition of {self.topic}, the one that coordinates the fewest producers"
 
     def choose(self, arena: Arena) -> TopicPartition:
         """The partition whose leader coordinates the fewest producers; the lowest of equals."""

@@ -44,7 +44,7 @@ class PausedZombie:
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return f"producer at {self.site} paused with an open transaction, succeeded at {self.successor_site}, resumed"
+        return f"producer on {self.site} paused in a transaction, replaced by one on {self.successor_site}, resumed"
 
     def futility(self) -> str | None:
         """Two instances of one id always show."""
@@ -90,7 +90,10 @@ class PartitionedZombie:
 
     def describe(self) -> str:
         """The fault and its target in words."""
-        return f"producer at {self.site} partitioned with an open transaction, succeeded at {self.successor_site}, rejoined"
+        return (
+            f"producer on {self.site} cut off in a transaction, replaced by one on {self.successor_site}, "
+            "connected again"
+        )
 
     def futility(self) -> str | None:
         """Cutting the successor's own site would only delay it."""

@@ -46,7 +46,8 @@ from reports.model.report import Report, RequirementRow, ScenarioReport
 from reports.model.timeline import NO_WORK, FiredAlert
 from reports.model.vocabulary import bugs, note_on
 from verification.known_bugs.weight import Weight
-from verification.scripts.script import Relation
+from verification.scripts.script import EXPECTED_AS, Relation
+from verification.vocabulary.harm import seen
 from verification.vocabulary.verdict import Verdict, allowance
 
 #: Examples shown unfolded; some others are folded below them. results.json has up to 32.
@@ -207,6 +208,8 @@ def _environment() -> Environment:
         untested_open=UNTESTED_OPEN,
         refuted_shown=REFUTED_SHOWN,
         word=wording.verdict_word,
+        happened=wording.happened,
+        seen=seen,
         sign=wording.verdict_sign,
         with_aside=wording.with_aside,
         scenario_word=wording.scenario_word,
@@ -307,8 +310,8 @@ def _counts_of(group: matrix.Group) -> tuple[tuple[Verdict | None, int], ...]:
 
 
 def _relation(statement: StatementRow) -> str:
-    """The relation to the expected value as a prefix, empty for equality."""
-    return "" if statement.relation == Relation.EQUALS else f"{statement.relation.removeprefix('is ')} "
+    """What stands before the expected value."""
+    return EXPECTED_AS[Relation(statement.relation)]
 
 
 def _folder(scenario: ScenarioReport) -> str:

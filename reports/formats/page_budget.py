@@ -11,7 +11,7 @@ from reports.deciding.reasons import reasons
 from reports.model.report import Report
 
 #: Bytes of all sections together; head and requirements need the rest of two megabytes.
-SECTIONS_BYTES = 1_600_000
+SECTIONS_BYTES = 1_450_000
 #: Bytes of a detailed section with charts and log, and of a shortened or passed one.
 FULL_BYTES, SHORT_BYTES = 45_000, 6_000
 #: At least so many are detailed, however many there are.

@@ -26,6 +26,7 @@ from reports.model.report import ControlResult, Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
     counted,
+    happened,
     judgement_word,
     one_line,
     plain,
@@ -36,7 +37,7 @@ from reports.model.wording import (
     verdict_word,
 )
 from verification.known_bugs.weight import Weight
-from verification.scripts.script import Relation
+from verification.scripts.script import EXPECTED_AS, Relation
 from verification.vocabulary.verdict import Decision, Verdict
 
 WITNESS_LINES_MAX = 12
@@ -81,7 +82,7 @@ def witness_lines(scenario: ScenarioReport) -> tuple[str, ...]:
     """The details of one scenario that did not pass, in at most 12 lines."""
     lines = [f"{verdict_sign(shown_verdict(scenario))} {scenario_word(scenario)}  {scenario.key}"]
     if scenario.claim:
-        lines.append(f"  claim    {scenario.claim}")
+        lines.append(f"  {_claim(scenario)}{scenario.claim}")
     if scenario.reason:
         lines.append(f"  reason   {scenario.reason}")
     if scenario.control and scenario.control_result is ControlResult.MISSED:
@@ -109,21 +110,24 @@ def case_lines(case: ScriptCase) -> tuple[str, ...]:
     """The details of one protocol case that did not pass, in at most 12 lines."""
     lines = [f"{verdict_sign(case.verdict)} {scenario_word(case)}  {case.key}"]
     if case.claim:
-        lines.append(f"  claim    {case.claim}")
+        lines.append(f"  {_claim(case)}{case.claim}")
     if not case.deciding:
         lines.append(f"  reason   {case.reason}")
     for each in case.deciding[:DECIDING_MAX]:
         lines += [
             f"  {'needed' if each.required else 'checked':<8} {each.what}",
-            f"  expected {each.expected}"
-            if each.relation == Relation.EQUALS
-            else f"  expected {each.relation} {each.expected}",
+            f"  expected {EXPECTED_AS[Relation(each.relation)]}{each.expected}",
             f"  observed {each.observed}",
         ]
     if (rest := len(case.deciding) - DECIDING_MAX) > 0:
         lines.append(f"  … {rest} more in the report")
     lines += [f"  known    {each.id}: {each.note}" for each in case.known if each.named]
     return tuple(one_line_kept(each) for each in lines[:WITNESS_LINES_MAX])
+
+
+def _claim(tried: ScenarioReport | ScriptCase) -> str:
+    """The label of a claim: after a violation it says what should have happened."""
+    return "must be  " if happened(tried) else "claim    "
 
 
 def one_line_kept(line: str) -> str:

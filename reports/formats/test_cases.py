@@ -17,7 +17,8 @@ from enum import StrEnum
 from reports.model.change import CaseKind, Change
 from reports.model.protocol_case import ScriptCase, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
-from reports.model.wording import plain, requirement_word, scenario_word, shown_verdict
+from reports.model.wording import happened, plain, requirement_word, scenario_word, shown_verdict
+from verification.scripts.script import EXPECTED_AS, Relation
 from verification.vocabulary.verdict import Verdict
 
 SUITES = ("scenarios", "cases", "controls", "requirements", "run")
@@ -141,15 +142,23 @@ def _case(case: ScriptCase) -> TestCase:
 
 
 def _script(case: ScriptCase) -> Iterator[str]:
-    if case.claim:
-        yield case.claim
+    yield from _titled(case)
     for each in case.deciding[:EXAMPLES_MAX]:
-        yield f"{each.what}: expected: it {each.relation} {each.expected}; observed: {each.observed}"
+        yield f"{each.what}: expected {EXPECTED_AS[Relation(each.relation)]}{each.expected}, observed {each.observed}"
     for known in case.known:
         if known.named:
             yield f"known bug: {known.id}"
     if case.replay:
         yield f"re-run: {case.replay}"
+
+
+def _titled(tried: Tried) -> Iterator[str]:
+    """What happened and what must be, or the claim alone."""
+    what = happened(tried)
+    if what:
+        yield what
+    if tried.claim:
+        yield f"must be: {tried.claim}" if what else tried.claim
 
 
 def _requirement(row: RequirementRow) -> TestCase:
@@ -168,8 +177,7 @@ def _requirement(row: RequirementRow) -> TestCase:
 
 
 def _body(scenario: ScenarioReport) -> Iterator[str]:
-    if scenario.claim:
-        yield scenario.claim
+    yield from _titled(scenario)
     for finding in scenario.findings:
         bug = f", known bug {finding.known_bug}" if finding.known_bug else ""
         yield f"{finding.anomaly} x {finding.count}{bug}"

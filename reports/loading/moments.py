@@ -59,8 +59,7 @@ def _acknowledged(findings: Iterable[Finding], known: Context) -> Iterator[tuple
     if ends:
         first, last = ((each - known.origin_ns) / NS_PER_S for each in (ends[0], ends[-1]))
         until = f", the last at {seconds(last)}" if len(ends) > 1 else ""
-        verb = "was" if len(ends) == 1 else "were"
-        yield first, f"{counted(len(ends), 'operation')} that {verb} hit {verb} acknowledged{until}"
+        yield first, f"{counted(len(ends), 'operation')} of the findings acknowledged to the client{until}"
 
 
 def _recovered(faults: Iterable[FaultRow], timeline: Timeline | None) -> Iterator[tuple[float, str]]:

@@ -54,11 +54,11 @@ def note_on(known_bug: str) -> str:
     tracked = f" ({', '.join(bug.jira)})" if bug.jira else ""
     released = [each for each in bug.fixed_in if releases.is_released(each)]
     announced = [each for each in bug.fixed_in if each not in released]
-    fixed = f"fixed in {', '.join(released)}" if released else "no release with a fix is known"
+    fixed = f"fixed in {', '.join(released)}" if released else "not fixed in any later release"
     if announced:
         fixed = f"{fixed if released else 'not fixed yet'}; a fix is announced for {', '.join(announced)}"
     bad_in = ", ".join(bad.first if bad.first == bad.last else f"{bad.first} to {bad.last}" for bad in bug.bad)
-    return f"{bug.title}{tracked}. Known in {bad_in}; {fixed}."
+    return f"{bug.title}{tracked}. Found in {bad_in}; {fixed}."
 
 
 def bugs() -> Mapping[str, KnownBug]:

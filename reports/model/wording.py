@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from reports.model.protocol_case import ScriptCase, Tried, seen_in
 from reports.model.report import RequirementRow, ScenarioReport
 from reports.model.run_judgement import RunJudgement
+from verification.scripts.script import EXPECTED_AS, Relation
 from verification.vocabulary.experiment import AT_LEAST_ONCE
+from verification.vocabulary.harm import seen
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
 UNTESTED = "UNTESTED"
@@ -48,6 +50,8 @@ EXIT_MEANING: dict[ExitCode, str] = {
     ExitCode.USAGE: "invalid option, file or release",
     ExitCode.ENVIRONMENT: "environment failed or run interrupted",
 }
+#: Findings in a title, and characters of each value there; the section has all.
+HAPPENED_MAX, VALUE_MAX = 3, 90
 #: Bidirectional overrides and isolates can make a text look like another text.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 #: Not characters of XML 1.0, although Unicode has them in no control category.
@@ -110,6 +114,27 @@ def requirement_word(row: RequirementRow) -> str:
 def judgement_word(judgement: RunJudgement) -> str:
     """The word for the verdict of a run, with the numbers of violations that do not decide."""
     return with_aside(WORD[judgement.verdict], judgement.aside)
+
+
+def happened(tried: Tried) -> str:
+    """What a violation was, in one line, from its findings or the first failed claim; empty where none was proved."""
+    if tried.verdict is not Verdict.FAIL:
+        return ""
+    if isinstance(tried, ScenarioReport):
+        if tried.control:
+            return ""
+        found = [seen(each.anomaly, each.count) for each in tried.findings]
+        return ", ".join(found[:HAPPENED_MAX]) + (" and more" if len(found) > HAPPENED_MAX else "")
+    if not isinstance(tried, ScriptCase) or not tried.deciding:
+        return ""
+    short = (each for each in tried.deciding if len(each.observed) <= VALUE_MAX and len(each.expected) <= VALUE_MAX)
+    first = next(short, tried.deciding[0])
+    what, observed, expected = (one_line(each, VALUE_MAX) for each in (first.what, first.observed, first.expected))
+    if first.relation == Relation.EQUALS:
+        text = f"{what}: {observed} instead of {expected}"
+    else:
+        text = f"{what}: {observed}, expected {EXPECTED_AS[Relation(first.relation)]}{expected}"
+    return text[0].upper() + text[1:]
 
 
 def with_aside(word: str, aside: str) -> str:

@@ -162,11 +162,9 @@ def test_list_transactions(case: CaseContext) -> None:
     case.expect("its producer id", told[f"{case.name}-open"], producers["open"].now.id)
     for states in (["Ongoing"], ["Empty", "CompleteCommit"], ["PrepareAbort"]):
         own, answer = listed(case, StateFilters=states)
-        case.expect(
-            f"states {', '.join(states)}", own, {name: state for name, state in every.items() if state in states}
-        )
+        case.expect(f"only {', '.join(states)}", own, {name: state for name, state in every.items() if state in states})
         others = {each["TransactionState"] for each in answer["TransactionStates"]} - set(states)
-        case.expect(f"states {', '.join(states)}: other states in the answer", sorted(others), [])
+        case.expect(f"only {', '.join(states)}: other states in the answer", sorted(others), [])
     own, answer = listed(case, StateFilters=["Ongoing", "Asleep"])
     case.expect("a known and an unknown state", own, {"open": "Ongoing"})
     case.expect("the unknown state is echoed", answer["UnknownStateFilters"], ["Asleep"])

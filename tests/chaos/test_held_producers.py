@@ -95,7 +95,7 @@ def test_one_producer_waits_and_the_others_go_on() -> None:
     assert held == [{0}, {0}, set()]
     assert [each.held for each in records] == [(0,), (0,)]
     assert clients.held == {}
-    assert "while 1 of the producers waits at before-commit" in step.describe()
+    assert "while 1 of the producers waits before commit" in step.describe()
 
 
 def test_a_producer_that_waits_alone_is_let_go_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

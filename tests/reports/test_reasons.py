@@ -16,10 +16,13 @@ from reports.formats import summary, terminal
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
+from reports.model.wording import happened
 from tests.support.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan, found
 from tests.support.protocol_run_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_protocol_run
 from tests.support.rendered_runs import page_of, rendered
 from tests.support.run_directories import make_run
+from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.harm import seen
 from verification.vocabulary.verdict import Decision, Verdict
 
 AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-transaction", known_bug="KB-16"),))
@@ -174,3 +177,33 @@ def test_new_cases_that_pass_are_folded_and_a_new_violation_is_not(tmp_path: Pat
     shown, folded = change.split("<details>")
     assert all(each.key in shown for each in (FAILED, UNDECIDED))
     assert all(key in folded and key not in shown for key in (CONTROL.key, "grown"))
+
+
+def test_a_title_says_what_happened_and_the_claim_says_what_must_be(tmp_path: Path) -> None:
+    """A violation is titled by its findings or its first short failed claim; a pass and a control keep their claims."""
+    report, run = rendered(tmp_path, (SMOKE, FAILED, UNKNOWN, CONTROL))
+    assert [happened(each) for each in (*report.scenarios, *report.controls)] == [
+        "",
+        "40 committed records that no reader received",
+        "1 acknowledged record lost",
+        "",
+    ]
+    page = (run / "report.html").read_text(encoding="utf-8")
+    section = page[page.index(f'<article id="{FAILED.key}"') :]
+    assert '<p class="lead">40 committed records that no reader received</p>' in section
+    assert f"<p><strong>Must be:</strong> {FAILED.claim}</p>" in section
+    assert f'<p class="lead">{CONTROL.claim}</p>' in page
+    assert f"  must be  {FAILED.claim}" in terminal.render(report)
+    case = load_run(make_protocol_run(tmp_path / "protocol", (VIOLATED,))).cases[0]
+    assert happened(case) == "Sequence 17, first of all: NONE (0) instead of OUT_OF_ORDER_SEQUENCE_NUMBER (45)"
+    long = replace(case.deciding[0], what="everything", observed="x" * 300)
+    assert happened(replace(case, statements=(long, *case.statements))) == happened(case)
+
+
+def test_every_anomaly_has_words_for_what_happened() -> None:
+    """One and several; a name that is not known stays."""
+    for anomaly in Anomaly:
+        one, two = seen(anomaly, 1), seen(anomaly, 2)
+        assert one != f"{anomaly} × 1"
+        assert two not in (f"{anomaly} × 2", one.replace("1", "2", 1))
+    assert seen("new-anomaly", 3) == "new-anomaly × 3"

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from verification.scripts.script import Exchange, Relation, Script, Statement, UnfitScriptError, judge, plain, read
+from verification.scripts.script import (
+    Exchange,
+    Relation,
+    Script,
+    Statement,
+    UnfitScriptError,
+    judge,
+    plain,
+    read,
+    shown,
+)
 from verification.vocabulary.verdict import Verdict
 
 
@@ -104,3 +115,31 @@ def test_values_are_shown_as_json() -> None:
         "Topics": [{"Name": "a"}],
         "Flag": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "nothing"),
+        ([], "nothing"),
+        ("", '""'),
+        ("PrepareCommit", "PrepareCommit"),
+        (True, "yes"),
+        (7, "7"),
+        (["a", "b"], '"a", "b"'),
+        ([["a"], []], '("a"), (nothing)'),
+        ([[0, [5, False], None]], "(0, (5, no), none)"),
+        ({"open": "Ongoing", "ended": None}, 'open: "Ongoing", ended: none'),
+        ([{"epoch": 1}], "(epoch: 1)"),
+    ],
+)
+def test_a_value_is_shown_in_words(value: object, text: str) -> None:
+    """No bracket at its ends, and no word of a programming language."""
+    assert shown(value) == text
+
+
+def test_a_failed_statement_says_what_was_expected_and_what_was_observed() -> None:
+    """In this order, with the relation in words where it is not equality."""
+    made = Statement(after=1, what="the offset", relation=Relation.AT_LEAST, expected=5, observed=None)
+    assert str(made) == "the offset: expected at least 5, observed nothing"
+    assert str(replace(made, relation=Relation.EQUALS)) == "the offset: expected 5, observed nothing"

@@ -141,7 +141,7 @@ def _requirement(
             experiment=judged.experiment, findings=(), coverage=judged.coverage, crashed=judged.crashed
         )
         verdict, reason = outcome(rest)
-        reason = f"{reason}; this requirement forbids none of the findings" if verdict is Verdict.PASS else reason
+        reason = f"{reason}; none of the findings breaks this requirement" if verdict is Verdict.PASS else reason
     return RequirementVerdict(id=name, verdict=verdict, reason=reason)
 
 

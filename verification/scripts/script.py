@@ -36,6 +36,26 @@ FORMAT = 1
 BYTES_SHOWN = 64
 
 
+def shown(value: Any, *, within: bool = False) -> str:
+    """An observed or expected value for readers: without brackets at the top, and without words of a programming language.
+
+    A text is as it is, and in quotation marks `within` another value.
+    """
+    if value is None or value in ([], {}):
+        return "nothing" if not within else "(nothing)" if value in ([], {}) else "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        text = ", ".join(shown(each, within=True) for each in value)
+    elif isinstance(value, Mapping):
+        text = ", ".join(f"{name}: {shown(each, within=True)}" for name, each in value.items())
+    elif isinstance(value, str) and value and not within:
+        return value
+    else:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return f"({text})" if within else text
+
+
 class UnfitScriptError(VerificationError):
     """A file is no script of this format, or not the one that was written. Hint: the message names the file."""
 
@@ -50,6 +70,15 @@ class Relation(StrEnum):
     AT_MOST = "is at most"
 
 
+#: What stands before the expected value in a sentence.
+EXPECTED_AS: Mapping[Relation, str] = {
+    Relation.EQUALS: "",
+    Relation.ONE_OF: "one of ",
+    Relation.DIFFERS: "anything but ",
+    Relation.AT_LEAST: "at least ",
+    Relation.AT_MOST: "at most ",
+}
+
 RELATIONS: Mapping[Relation, Callable[[Any, Any], bool]] = {
     Relation.EQUALS: lambda observed, expected: bool(observed == expected),
     Relation.ONE_OF: lambda observed, expected: observed in expected,
@@ -57,11 +86,6 @@ RELATIONS: Mapping[Relation, Callable[[Any, Any], bool]] = {
     Relation.AT_LEAST: lambda observed, expected: observed is not None and bool(observed >= expected),
     Relation.AT_MOST: lambda observed, expected: observed is not None and bool(observed <= expected),
 }
-
-
-def shown(value: Any) -> str:
-    """A value of a statement as text: a text as it is, everything else as JSON."""
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +126,8 @@ class Statement:
             return False
 
     def __str__(self) -> str:
-        relation = "" if self.relation is Relation.EQUALS else f"{self.relation.removeprefix('is ')} "
-        return f"{self.what}: expected {relation}{shown(self.expected)}, observed {shown(self.observed)}"
+        expected = f"{EXPECTED_AS[self.relation]}{shown(self.expected)}"
+        return f"{self.what}: expected {expected}, observed {shown(self.observed)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""The harm of each anomaly in words for people who do not know this suite.
-
-Each text is the end of a sentence that begins with the subject, as in "Kafka 4.3.1 can".
-"""
+"""The harm of each anomaly in words for people who do not know this suite: as a danger, and as something that happened."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from types import MappingProxyType
 
 from verification.vocabulary.anomalies import Anomaly
 
+#: The end of a sentence that begins with the subject, as in "Kafka 4.3.1 can".
 HARM: Mapping[Anomaly, str] = MappingProxyType(
     {
         Anomaly.LOST_WRITE: "lose records that it acknowledged",
@@ -37,3 +35,39 @@ HARM: Mapping[Anomaly, str] = MappingProxyType(
         Anomaly.SILENT_METRIC: "hide a stuck partition from the metric that operators watch",
     }
 )
+
+#: The words after a count; `{s}` is the ending of the plural.
+_SEEN: Mapping[Anomaly, str] = MappingProxyType(
+    {
+        Anomaly.LOST_WRITE: "acknowledged record{s} lost",
+        Anomaly.PHANTOM_RECORD: "record{s} that no producer sent",
+        Anomaly.INCONSISTENT_OFFSET: "offset{s} with different contents",
+        Anomaly.TORN_TRANSACTION: "transaction{s} shown only in part",
+        Anomaly.ABORTED_READ: "aborted record{s} shown to readers of committed records",
+        Anomaly.HIDDEN_COMMITTED: "committed record{s} that no reader received",
+        Anomaly.ZOMBIE_WRITE: "record{s} accepted from a fenced producer",
+        Anomaly.OFFSET_WITHOUT_OUTPUT: "input{s} skipped, because the offset was committed without the output",
+        Anomaly.STATE_DIVERGENCE: "output{s} with a wrong count",
+        Anomaly.DUPLICATE: "record{s} stored twice",
+        Anomaly.OUTPUT_WITHOUT_OFFSET: "output{s} committed without the offset of the input",
+        Anomaly.EARLY_READ: "record{s} shown before the commit was requested",
+        Anomaly.REORDERED_WRITE: "record{s} not in the order of sending",
+        Anomaly.BROKEN_SEQUENCE: "gap{s} or repetition{s} in the sequence numbers of producers",
+        Anomaly.POLL_SKIP: "record{s} skipped by a consumer",
+        Anomaly.NONMONOTONIC_POLL: "poll{s} that returned older records again",
+        Anomaly.ILLEGAL_TRANSITION: "illegal step{s} in the transaction log",
+        Anomaly.HUNG_TRANSACTION: "transaction{s} left open on a partition",
+        Anomaly.STUCK_LSO: "partition{s} on which the last stable offset did not move on",
+        Anomaly.LOST_NODE: "node{s} that did not come back",
+        Anomaly.NO_PROGRESS: "pause{s} of 90 s and more in which a pipeline committed nothing",
+        Anomaly.STRANDED_PRODUCER: "producer{s} stopped for good",
+        Anomaly.SILENT_METRIC: "stuck partition{s} that the metric did not show",
+    }
+)
+
+
+def seen(anomaly: str, count: int) -> str:
+    """What happened, with its count: `7 transactions left open on a partition`; an unknown name stays as it is."""
+    if anomaly not in _SEEN:
+        return f"{anomaly} × {count}"
+    return f"{count} {_SEEN[Anomaly(anomaly)].format(s='' if count == 1 else 's')}"

@@ -293,7 +293,7 @@ class CaseContext:
             code = self.poll_until(
                 partial(self.topic_code, topic, broker), lambda each: each == 0, within_s=SET_UP_WITHIN_S
             )
-            self.require(f"what broker {broker} says of {topic}", code, 0)
+            self.require(f"the error code of broker {broker} for {topic}", code, 0)
 
     def note_topic(self, topic: str) -> None:
         """Record a topic's replicas and settings, as far as the brokers tell them; no part of the script."""

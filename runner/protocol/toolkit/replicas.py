@@ -57,7 +57,7 @@ def deleted(case: CaseContext, topic: str) -> None:
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     for broker in case.brokers:
         code = case.poll_until(partial(case.topic_code, topic, broker), partial(eq, unknown), within_s=MOVED_WITHIN_S)
-        case.require(f"what broker {broker} says of {topic} after its deletion", code, unknown)
+        case.require(f"the answer of broker {broker} about {topic} after its deletion", code, unknown)
 
 
 def put(case: CaseContext, at: TopicPartition, *brokers: int) -> None:

@@ -147,7 +147,7 @@ class ShareReader:
 
         # answer dropped: both of its reasons are required below
         self._case.poll_until(there, bool, within_s=DELIVERED_WITHIN_S)
-        self._case.require(f"the reader is given {last!r}", any(each.value == last for each in read), True)
+        self._case.require(f"the reader receives {last}", any(each.value == last for each in read), True)
         self._case.require("records whose acceptance is refused to the end", list(self._refused.values()), [])
         return read
 

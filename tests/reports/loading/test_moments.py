@@ -52,7 +52,7 @@ def test_real_evidence_is_told_in_five_moments() -> None:
     assert [what.partition(":")[0].partition(",")[0] for _, what in shown.moments] == [
         "step 0",
         "step 0 took effect",
-        "10 operations that were hit were acknowledged",
+        "10 operations of the findings acknowledged to the client",
         "step 0 was healed",
         "first commit after step 0 was healed",
     ]
