@@ -16,11 +16,13 @@ from fixtures.clusters.locks.releases import (
 from fixtures.pipelines.manifest import Pipeline
 from runner.given.options import GivenOptions
 from runner.own_build import described, selecting
+from runner.settings.own_settings import OwnSettings
 from runner.upgrades.options import (
     Controllers,
     UpgradeOptions,
 )
 from runner.upgrades.path import UpgradePath
+from verification.known_bugs.settings import remarks
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ROOT / "suites"
@@ -103,6 +105,7 @@ class RunConfig:
     class_archive: bool = True
     upgrade: UpgradePath | None = None
     upgrade_options: UpgradeOptions = field(default_factory=UpgradeOptions)
+    own_settings: OwnSettings = field(default_factory=OwnSettings)
     given: GivenOptions | None = None
     release_ground: str = ""
     client_driver: str = ""
@@ -180,11 +183,16 @@ class RunConfig:
         ]
         own = [] if self.build is None else [described(self.build, self.image)]
         ground = [self.release_ground] if self.release_ground else []
+        settings = self.own_settings.configuration
+        said = [f"your settings: {name}={value}" for name, value in settings.items()]
+        run_by = {each.version for each in (*releases, self.release)}
+        said += [f"warning: {each}" for each in remarks(settings, run_by)]
         return [
             f"onceproof: {subject}",
             *ground,
             *own,
             *dict.fromkeys(unlocked),
+            *said,
             f"evidence and report: {self.directory}",
         ]
 
@@ -244,7 +252,16 @@ class RunConfig:
         accepted = "".join(f" --accept {each}" for each in self.accepted)
         waivers = f" --waivers {self.waivers}" if self.waivers else ""
         selected = "".join(f' {name} "{each}"' for name, each in (("-k", self.keyword), ("-m", self.markers)) if each)
-        return self.replay + self.upgrade_options.written + only + rule + accepted + waivers + selected
+        return (
+            self.replay
+            + self.upgrade_options.written
+            + self.own_settings.written
+            + only
+            + rule
+            + accepted
+            + waivers
+            + selected
+        )
 
     @property
     def replay_options(self) -> str:

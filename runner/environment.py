@@ -7,7 +7,7 @@ Without one, they are processes of this machine, unless `--runtime docker` was g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from fixtures.tools.toxiproxy_build import fetch_toxiproxy
 from runner.config import RunConfig, Runtime
 from runner.console import Console
 from runner.given.preflight import preflight
+from runner.settings.own_settings import OwnSettings
 
 if TYPE_CHECKING:
     from fixtures.clusters.docker.engine import Engine
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Jars, Java and a way to run brokers, and where clusters keep their files.
+    """Jars, Java and a way to run brokers with the settings of the user, and where clusters keep their files.
 
     There may be no Java where only requests are sent (`RunConfig.only_requests`).
     """
@@ -46,6 +47,7 @@ class Environment:
     clusters_directory: Path
     keep_data: bool = False
     downloads: tuple[Downloaded, ...] = ()
+    own_settings: OwnSettings = field(default_factory=OwnSettings)
 
     @property
     def runtime(self) -> str:
@@ -89,7 +91,8 @@ class Environment:
         return self.brokers.describe(spec)
 
     def launch(self, spec: ClusterSpec) -> RunningCluster:
-        """Start a cluster in a directory of its own."""
+        """Start a cluster in a directory of its own. The settings that its specification names win over the user's."""
+        spec = replace(spec, broker_settings={**self.own_settings.brokers, **spec.broker_settings})
         number = sum(1 for _ in self.clusters_directory.iterdir()) if self.clusters_directory.is_dir() else 0
         return self.brokers.launch(spec, self.clusters_directory / f"cluster-{number}", keep_data=self.keep_data)
 
@@ -144,6 +147,7 @@ def prepare(config: RunConfig, console: Console) -> Environment:
         clusters_directory=config.directory / "clusters",
         keep_data=config.keep,
         downloads=tuple(downloads.items),
+        own_settings=config.own_settings,
     )
 
 

@@ -22,6 +22,7 @@ from runner.config import DEFAULT_CLIENT, OUT, SEED_LIMIT, Only, Profile, RunCon
 from runner.given.options import GivenOptions, add_given_options, given_options
 from runner.given.release import chosen_release
 from runner.own_build import add_build_options, own_build, own_image
+from runner.settings.own_settings import add_settings_options, own_settings
 from runner.upgrades.options import (
     UpgradeOptions,
     add_upgrade_options,
@@ -98,6 +99,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="tox -e pipelines: only pipelines whose names begin so, on this version of their library: kafka-streams@4.2.1",
     )
     group.addoption("--list", action="store_true", dest="list_scenarios", help="list what would run and start nothing")
+    add_settings_options(group)
     add_upgrade_options(group)
     add_given_options(group)
 
@@ -119,6 +121,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
             refuse_upgrade_options(options)
         watches = only is Only.WATCH
         other_job = str(only) if only in (Only.UPGRADE, Only.PIPELINES) else ""
+        settings = own_settings(options)
         given = given_options(options, watches=watches, scripted=only is Only.PROTOCOL, other_job=other_job)
         pipeline = load(Path(options.manifest)) if options.manifest else None
         release, ground = _release(options.kafka, given, oldest)
@@ -161,6 +164,7 @@ def from_options(config: pytest.Config, *, only: Only | None) -> RunConfig:
         class_archive=options.class_archive,
         upgrade=upgrade,
         upgrade_options=changes,
+        own_settings=settings,
         given=given,
     )
 

@@ -63,6 +63,8 @@ def _violation(report: Report) -> Answer:
     named = [bugs()[each.name] for each in deciding if each.name in bugs()]
     release = _clean(named)
     condition = named[0].condition or "" if len(named) == 1 else ""
+    # A setting of the user says more than the condition of a bug.
+    condition = " ".join(dict.fromkeys(each.setting for each in deciding if each.setting)) or condition
     of = "it" if len(deciding) == 1 else _listed([each.id for each in named])
     clean = f"Kafka {release} is the newest release that was measured without {of}." if release else ""
     tests = _failing(report, deciding)
@@ -99,10 +101,12 @@ def _failing(report: Report, deciding: Sequence[Reason]) -> str:
     failed = [each for each in report.tried if each.verdict is Verdict.FAIL]
     decide = [each for each in failed if each.counts_as is Verdict.FAIL]
     names = [each.name for each in deciding if each.name in bugs()]
-    unnamed = len(deciding) - len(names)
+    settings = sum(1 for each in deciding if each.setting)
+    unnamed = len(deciding) - len(names) - settings
     known = f"{'one known bug' if len(names) == 1 else f'{len(names)} known bugs'} ({_listed(names)})" if names else ""
     other = f"{counted(unnamed, 'violation')} that no known bug explains" if unnamed else ""
-    by = " and ".join(each for each in (known, other) if each)
+    own = f"{counted(settings, 'violation')} that a setting of yours explains" if settings else ""
+    by = " and ".join(each for each in (known, own, other) if each)
     fail = f"{counted(len(failed), 'test')} of {number(len(report.tried))} {'fails' if len(failed) == 1 else 'fail'}"
     if len(decide) == len(failed):
         return f"{fail}: {by}."
@@ -112,13 +116,15 @@ def _failing(report: Report, deciding: Sequence[Reason]) -> str:
 def _todo(report: Report, deciding: Sequence[Reason], release: str) -> Iterator[str]:
     if report.subject.pipelines:
         yield "Do not rely on it for exactly-once before the reasons below are gone."
+    elif all(each.setting for each in deciding):
+        yield "Change the setting, and try again."
     elif report.subject.own:
         yield "Read below whom it concerns, and how to repair what it left."
     elif release:
         yield "Use that release instead."
     else:
         yield "Stay on the release that you use today."
-    if unnamed := [each for each in deciding if each.name not in bugs()]:
+    if unnamed := [each for each in deciding if each.name not in bugs() and not each.setting]:
         replay = next(
             (each.replay for each in report.tried if each.key == unnamed[0].places[0].key and each.replay), ""
         )

@@ -35,7 +35,8 @@ class Reason:
     """One reason for a decision: its name, one or two sentences about it, and every place where it shows.
 
     `acceptable` is the id with which `--accept` removes it from the decision, empty where there is none. A `weight` other
-    than that of a violation that decides is no reason for the decision.
+    than that of a violation that decides is no reason for the decision. `setting` are sentences on the settings of the user
+    that explain it; `text` begins with them.
     """
 
     verdict: Verdict
@@ -45,6 +46,7 @@ class Reason:
     acceptable: str = ""
     accepted: bool = False
     weight: Weight = Weight.DECIDES
+    setting: str = ""
 
     @property
     def is_aside(self) -> bool:
@@ -78,6 +80,7 @@ def _joined(same: list[Reason]) -> Reason:
         acceptable=first.acceptable if all(each.acceptable for each in same) else "",
         accepted=first.accepted,
         weight=first.weight,
+        setting=first.setting,
     )
 
 
@@ -103,11 +106,12 @@ def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
     return Reason(
         verdict=Verdict.FAIL,
         name=bug or finding.anomaly,
-        text=note_on(bug) if bug else definition,
+        text=" ".join(filter(None, (finding.setting, note_on(bug) if bug else definition))),
         places=(_place(scenario, f"{finding.anomaly} × {finding.count}"),),
         acceptable=bug,
         accepted=finding.accepted,
         weight=finding.weight,
+        setting=finding.setting,
     )
 
 
@@ -140,10 +144,11 @@ def _of_case(case: ScriptCase) -> Iterator[Reason]:
         yield Reason(
             verdict=Verdict.FAIL,
             name=violated[0] if violated else case.key,
-            text=sentence.text if sentence else case.claim,
+            text=" ".join(filter(None, (case.setting, sentence.text if sentence else case.claim))),
             places=(place,),
             acceptable=violated[0] if len(violated) == 1 else "",
             accepted=case.accepted,
+            setting=case.setting,
         )
 
 

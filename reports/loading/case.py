@@ -20,6 +20,7 @@ from reports.model.report import Problem
 from reports.model.run_record import Ended, Planned
 from reports.model.vocabulary import bugs, note_on
 from verification.evidence.run_directory import SCRIPT
+from verification.known_bugs import settings
 from verification.known_bugs.catalogue import BugKind
 from verification.known_bugs.script_matching import known_as
 from verification.known_bugs.weight import weigh
@@ -105,11 +106,12 @@ def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
         without_findings=without_findings,
         requirements=judged.requirements,
         generation=script.generation,
-        cluster=script.cluster,
+        cluster=", ".join((script.cluster, *(f"{name}={value}" for name, value in script.configuration.items()))),
         levels=", ".join(f"{name} {level}" for name, level in sorted(script.features.items())),
         exchanges=tuple(exchange_row(each, began_ns) for each in script.exchanges),
         statements=tuple(map(statement_row, script.statements)),
         known=known,
+        setting=_setting_behind(script, named=any(each.named for each in known)),
         broke=script.broke,
         script=path,
         run=hashlib.sha256(repr(script).encode("utf-8", "replace")).hexdigest()[:16],
@@ -118,8 +120,18 @@ def _report_of(script: Script, around: RunContext, path: str) -> ScriptCase:
         traces=of_script(script) if judged.verdict is Verdict.PASS else (),
         conditions=conditions.of_script(script) if script.exchanges else None,
     )
+    if report.setting:
+        report = replace(report, reason=f"{report.reason}; {report.setting}")
     lacking = missing if without_findings > Verdict.PASS else ""
     return replace(report, reason=reason_with(report.reason, report.aside, lacking))
+
+
+def _setting_behind(script: Script, *, named: bool) -> str:
+    """The settings of the user that explain a violated case without a name, in sentences."""
+    if named or not script.configuration or all(each.holds for each in script.statements):
+        return ""
+    shown_by = [bug.id for bug in bugs().values() if script.case in bug.cases]
+    return settings.behind_case(script.configuration, script.release, shown_by)
 
 
 def _lasted_s(script: Script, own_s: float) -> float:

@@ -33,6 +33,8 @@ from reports.model.run_record import Ended, Planned
 from reports.model.vocabulary import Catalogue, bugs, definition_of, note_on
 from reports.model.wording import counted
 from verification.evidence.run_directory import RunDirectory
+from verification.known_bugs import settings
+from verification.known_bugs.signatures.facts import software
 from verification.known_bugs.weight import weigh
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.experiment import EFFECT, Experiment, ExperimentTopic
@@ -266,6 +268,10 @@ def _findings(
     if judged is None:
         return (), ()
     problems: list[Problem] = []
+    experiment = files.experiment
+    configuration = experiment.configuration if experiment else {}
+    topics = {each.name.removeprefix(f"{experiment.run}-") for each in experiment.topics} if experiment else set()
+    run_by = {experiment.release, *map(software, experiment.nodes.values())} if experiment else set()
 
     def finding_report(finding: Finding) -> FindingReport:
         directory = (f"{files.place}/" if files.place else "") + f"findings/{finding.anomaly}/"
@@ -284,6 +290,7 @@ def _findings(
             known_bug=finding.known_bug,
             known_bug_note=note_on(finding.known_bug) if finding.known_bug else "",
             weight=weigh(bugs().get(finding.known_bug or ""), strict=around.strict),
+            setting=settings.behind_finding(configuration, run_by, finding.anomaly, topics),
             accepted=covers(around.accepted, finding, judged.requirements, around.catalogue),
             witnesses=tuple(witnesses.witness(each, known, entries.entries) for each in finding.examples),
             evidence=directory if (around.root / directory).is_dir() else "",

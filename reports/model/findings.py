@@ -104,7 +104,8 @@ class WitnessRows:
 class FindingReport:
     """A finding: the anomaly, its definition, why it is illegal, and its first examples.
 
-    `weight` is that of its known bug in the decision; without a known bug it decides.
+    `weight` is that of its known bug in the decision; without a known bug it decides. `setting` says which setting of the
+    user explains it, in sentences.
     `evidence` is the directory with every violation, empty when there is none. `around` is the log around the first
     example, `around_count` the number of log entries in the evidence, `around_brokers` the lines of broker logs about
     it. `minimal` is the witness of the first example, None in older verdicts.
@@ -121,6 +122,7 @@ class FindingReport:
     witnesses: tuple[Example, ...]
     evidence: str
     weight: Weight = Weight.DECIDES
+    setting: str = ""
     explains: tuple[tuple[str, int], ...] = ()
     around: tuple[LogRow, ...] = ()
     around_count: int = 0

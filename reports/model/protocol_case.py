@@ -177,7 +177,7 @@ class ScriptCase:
     `key` names its directory and its anchor. `script` is the path of its script relative to the loaded directory, empty
     when there is none. `run` is the id of this execution. `accepted` is True when the violation is accepted.
     `without_findings` is the verdict without a violation that does not decide. `part` is the name of its run in a merged
-    report.
+    report. `setting` says which setting of the user explains its violation, in sentences.
     """
 
     key: str
@@ -202,6 +202,7 @@ class ScriptCase:
     seed: int | None = None
     traces: tuple[Trace, ...] = ()
     conditions: Conditions | None = None
+    setting: str = ""
 
     @property
     def weights(self) -> tuple[tuple[str, Weight], ...]:

@@ -215,5 +215,8 @@ def _objections(options: Any, other_job: str) -> Iterator[str]:
         yield "runs on your cluster, so --kafka-libs has no meaning"
     if options.runtime != "auto":
         yield f"runs on your cluster, so --runtime {options.runtime} has no meaning"
+    for name in ("server_properties", "topic_properties"):
+        if getattr(options, name):
+            yield f"runs on your cluster, whose settings stay, so --{name.replace('_', '-')} has no meaning"
     if options.keep:
         yield "removes its topics at the end, so --keep has no meaning"

@@ -108,6 +108,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         self._prefix = prefix
         self._say = say
         self._runtime = environment.runtime
+        self._own_settings = environment.own_settings
         self._pool = ClusterPool(environment.launch)
         self._catalogue = load()
         self._clients = OpenClients()
@@ -207,6 +208,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
                 java=self._java,
                 on_outage=at_once if participant is None else participant.await_event,
                 prefix=self._prefix,
+                topic_settings=self._own_settings.topics,
             )
             LOG.info("%s begins on the cluster in %s", case.key, cluster.directory)
             began = time.monotonic()
@@ -246,6 +248,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
             generation=case.transaction_version or "",
             release=self.release,
             cluster=case.needs.describe(),
+            configuration=self._own_settings.configuration,
             replay=case.replay,
         )
 

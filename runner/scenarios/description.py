@@ -59,7 +59,7 @@ def experiment_of(
         replay=f'{asked.replay} -k "{scenario.test_name}"',
         nodes={str(node): release for node, release in cluster.node_releases.items()} if cluster.releases else {},
         versions={**environment.versions, **versions},
-        configuration={} if config.upgrade is None else config.upgrade_options.configuration,
+        configuration=config.own_settings.configuration,
     )
 
 

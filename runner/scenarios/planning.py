@@ -174,6 +174,7 @@ def scenario_of(item: pytest.Item, config: RunConfig) -> Scenario:
         given["window_s"] = config.given.window_s
 
     def describe(**values: Any) -> None:
+        values["topic_settings"] = {**config.own_settings.topics, **values.get("topic_settings", {})}
         scenario = Scenario(
             name=planned.scenario,
             test_name=item.originalname,

@@ -1,16 +1,14 @@
-"""The options of `tox -e upgrade`: the pair of releases, where to stop, and the user's own settings."""
+"""The options of `tox -e upgrade`: the pair of releases, where to stop, and where controllers run."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import pytest
 
 from fixtures.clusters.locks.releases import Release, ReleaseFiles, default_release
-from runner.upgrades.own_settings import SettingsOf, read_settings
 from runner.upgrades.path import UpgradePath
 
 #: Options that say nothing about an ordinary run: the attribute, and how the option is written.
@@ -21,8 +19,6 @@ _OWN = {
     "outline": "--plan",
     "stop_after": "--stop-after",
     "controllers": "--controllers",
-    "server_properties": "--server-properties",
-    "topic_properties": "--topic-properties",
 }
 
 
@@ -35,29 +31,15 @@ class Controllers(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeOptions:
-    """What a user changes in an upgrade: the controllers, the stage after which it stops, settings of brokers and topics.
+    """What a user changes in an upgrade: the controllers, and the stage after which it stops.
 
     `outline`: print the plan and start nothing. `written` repeats the options in a command.
     """
 
     outline: bool = False
     stop_after: str = ""
-    server_settings: Mapping[str, str] = field(default_factory=dict)
-    topic_settings: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
     controllers: Controllers | None = None
-
-    @property
-    def configuration(self) -> dict[str, str]:
-        """The user's own settings, by owner and name."""
-        return {
-            f"{owner}: {name}": value
-            for owner, settings in (
-                (SettingsOf.BROKERS, self.server_settings),
-                (SettingsOf.TOPICS, self.topic_settings),
-            )
-            for name, value in settings.items()
-        }
 
 
 def add_upgrade_options(group: pytest.OptionGroup) -> None:
@@ -88,8 +70,6 @@ def add_upgrade_options(group: pytest.OptionGroup) -> None:
         choices=[each.value for each in Controllers],
         help="tox -e upgrade: controllers in the brokers, or nodes of their own (default: combined, nightly both)",
     )
-    group.addoption("--server-properties", metavar="FILE", help="tox -e upgrade: your own settings of brokers")
-    group.addoption("--topic-properties", metavar="FILE", help="tox -e upgrade: your own settings of topics")
 
 
 def refuse_upgrade_options(options: argparse.Namespace) -> None:
@@ -119,17 +99,10 @@ def upgrade_path(options: argparse.Namespace, build: ReleaseFiles | None = None)
 
 
 def upgrade_options(options: argparse.Namespace) -> UpgradeOptions:
-    """The user's own part of the run. Raises OwnSettingsError."""
-    files = {
-        "--server-properties": options.server_properties,
-        "--topic-properties": options.topic_properties,
-    }
-    stop = f' --stop-after "{options.stop_after}"' if options.stop_after else ""
+    """The user's own part of the run."""
     return UpgradeOptions(
         outline=options.outline,
         controllers=Controllers(options.controllers) if options.controllers else None,
         stop_after=options.stop_after or "",
-        server_settings=read_settings(options.server_properties, SettingsOf.BROKERS),
-        topic_settings=read_settings(options.topic_properties, SettingsOf.TOPICS),
-        written=stop + "".join(f" {name} {file}" for name, file in files.items() if file),
+        written=f' --stop-after "{options.stop_after}"' if options.stop_after else "",
     )

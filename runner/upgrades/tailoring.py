@@ -1,4 +1,4 @@
-"""Fits the scenario of an upgrade to what the user asked for: fewer stages, and settings of the user's own.
+"""Fits the scenario of an upgrade to what the user asked for: fewer stages.
 
 `--stop-after` ends the schedule with a stage. `-k` keeps the steps whose stage or description it matches, besides whole
 scenarios as usual. What changes the cluster for good (rolls, feature levels) stays as long as a selected step follows, and
@@ -8,9 +8,7 @@ leaders are placed where their stage has a selected step (`stays` in `steps.toml
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,18 +16,16 @@ from _pytest.mark import KeywordMatcher
 from _pytest.mark.expression import Expression
 
 from chaos.schedule import Schedule, Step
-from fixtures.clusters.spec import ClusterSpec
 from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.step_facts import Stays, facts_of
 
 #: Floors that only a run with a certain stage can meet: producers speak TV2 at the latest when that stage has replaced them,
 #: and the group has members of both releases in it.
 _NEEDS = {"tv2_producers": "clients", "copied_together": "clients"}
-_ClusterMaker = Callable[..., ClusterSpec]
 
 
 def tailored(values: Mapping[str, Any], options: UpgradeOptions, keyword: str, item: pytest.Item) -> dict[str, Any]:
-    """The arguments of `run`, with the stages and settings of this run. A schedule without stages stays as it is."""
+    """The arguments of `run`, with the stages of this run. A schedule without stages stays as it is."""
     if not has_stages(schedule := values.get("schedule", ())):
         return dict(values)
     schedule = until(schedule, options.stop_after)
@@ -40,8 +36,6 @@ def tailored(values: Mapping[str, Any], options: UpgradeOptions, keyword: str, i
         **values,
         "schedule": schedule,
         "floors": tuple(each for each in values["floors"] if _NEEDS.get(each.name) in (None, *names)),
-        "cluster": partial(_with_settings, values["cluster"], options.server_settings),
-        "topic_settings": {**values.get("topic_settings", {}), **options.topic_settings},
     }
 
 
@@ -108,8 +102,3 @@ def _text(step: Step) -> str:
 def _begins_a_word(word: str, text: str) -> bool:
     """Not anywhere in a word, as pytest looks for names: a controller is no roll."""
     return re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE) is not None
-
-
-def _with_settings(maker: _ClusterMaker, settings: Mapping[str, str], **named: Any) -> ClusterSpec:
-    spec = maker(**named)
-    return replace(spec, broker_settings={**spec.broker_settings, **settings})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,12 @@ from tests.support.plans import BROKEN, CONTROL, FAILED, SMOKE, UNDECIDED, Plan,
 from tests.support.protocol_run_directories import EVERY_SCRIPT, UNNAMED, VIOLATED, make_protocol_run
 from tests.support.rendered_runs import page_of, rendered
 from tests.support.run_directories import make_run
+from verification.known_bugs.weight import Weight
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.harm import seen
 from verification.vocabulary.verdict import Decision, Verdict
 
+OFF = {"brokers: transaction.partition.verification.enable": "false"}
 AGAIN = replace(FAILED, key="commit-without-leader-java", findings=(found("torn-transaction", known_bug="KB-16"),))
 UNKNOWN = replace(FAILED, key="something-new", findings=(found("lost-write", count=1),))
 
@@ -207,3 +210,31 @@ def test_every_anomaly_has_words_for_what_happened() -> None:
         assert one != f"{anomaly} × 1"
         assert two not in (f"{anomaly} × 2", one.replace("1", "2", 1))
     assert seen("new-anomaly", 3) == "new-anomaly × 3"
+
+
+def test_a_setting_of_the_user_is_the_reason(tmp_path: Path) -> None:
+    """It does not name the finding, which decides: the bug is mended on that release."""
+    hung = replace(FAILED, findings=(found("hung-transaction", count=1), found("lost-write", count=1)))
+    run = make_run(tmp_path / "run", (hung,))
+    (file,) = run.glob("runs/*/scenario.json")
+    experiment = json.loads(file.read_text(encoding="utf-8"))
+    experiment["configuration"] = OFF
+    file.write_text(json.dumps(experiment), encoding="utf-8")
+    write_all(report := load_run(run), run)
+    first, second = reasons(report)
+    assert first.text.startswith("transaction.partition.verification.enable=false brings back the mechanism of KB-01")
+    assert (first.name, first.weight, first.acceptable) == ("hung-transaction", Weight.DECIDES, "")
+    assert "verification" not in second.text
+    assert "<strong>Your setting</strong>: transaction" in (run / "report.html").read_text(encoding="utf-8")
+    assert "brings back the mechanism of" in (run / "summary.md").read_text(encoding="utf-8")
+
+
+def test_a_setting_of_the_user_is_the_reason_of_a_case(tmp_path: Path) -> None:
+    """Of one that shows the bug where it is not mended; another case stays without it."""
+    late = replace(UNNAMED, case="transaction-batches-a-partition-that-was-not-added-takes-no-batch-tv1")
+    scripts = [replace(each, configuration=OFF) for each in (late, UNNAMED)]
+    run = load_run(make_protocol_run(tmp_path, scripts))
+    said = {case.key: case.reason for case in run.cases}
+    assert "; transaction.partition.verification.enable=false brings back" in said[late.case]
+    assert "brings back" not in said[UNNAMED.case]
+    assert all("transaction.partition.verification.enable=false" in case.cluster for case in run.cases)

@@ -19,6 +19,7 @@ from runner.protocol.toolkit.case import Needs
 from runner.run_plugin import RunPlugin
 from runner.run_record_writer import RunRecordWriter
 from runner.scenarios.experiments import ScenarioExperiments
+from runner.settings.own_settings import OwnSettings
 from runner.signals import StopRequests
 from verification.requirements.catalogue import load
 from verification.scripts.script import Script
@@ -67,7 +68,7 @@ def case_of(script: Script) -> ProtocolCase:
 def bare_runner(directory: Path, *, release: str = "4.3.1", runtime: str = "local") -> CaseRunner:
     """A case runner without clusters, for decisions before one starts."""
     runner = object.__new__(CaseRunner)
-    runner._prefix = ""
+    runner._prefix, runner._own_settings = "", OwnSettings()
     runner.directory, runner.release, runner._runtime, runner._catalogue = directory, release, runtime, load()
     runner._clients = OpenClients()
     runner._java = SimpleNamespace()  # type: ignore[assignment]

@@ -157,9 +157,9 @@ class Script:
     """One case as it was performed on one cluster.
 
     `generation` is the version of its transactional requests (TV1 or TV2), empty when it has none. `cluster` describes
-    the cluster. `broke` is the reason why the case broke off, empty when it ended. `inapplicable` is the reason why the
-    case does not apply to the release, empty when it does. `topics` and `outages` are None where the harness recorded none,
-    as those before these fields.
+    the cluster, and `configuration` the user's own settings by owner and name. `broke` is the reason why the case broke
+    off, empty when it ended. `inapplicable` is the reason why the case does not apply to the release, empty when it
+    does. `topics` and `outages` are None where the harness recorded none, as those before these fields.
     """
 
     case: str
@@ -177,6 +177,7 @@ class Script:
     inapplicable: str = ""
     topics: tuple[TopicUsed, ...] | None = None
     outages: tuple[OutageChange, ...] | None = None
+    configuration: dict[str, str] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write script.json."""

@@ -95,8 +95,9 @@ class CaseContext:
     """The argument of a case. `name` makes topics, groups and transactional ids unique.
 
     `cluster` is for cases that take brokers away (see `runner.protocol.toolkit.brokers`); a case that changes it must
-    leave it whole. `on_outage` performs an outage event, alone or for all cases that share it. `defined` are the messages
-    as the release itself defines them; the client uses the newest definitions. `java` has the release's own kafka-clients.
+    leave it whole. `topic_settings` are the user's own, which a case may replace. `on_outage` performs an outage event,
+    alone or for all cases that share it. `defined` are the messages as the release itself defines them; the client uses
+    the newest definitions. `java` has the release's own kafka-clients.
     """
 
     def __init__(
@@ -110,8 +111,10 @@ class CaseContext:
         java: KeptJvm,
         on_outage: OnOutage = at_once,
         prefix: str = "",
+        topic_settings: Mapping[str, str] = {},
     ) -> None:
         self.client = client
+        self.topic_settings = topic_settings
         self.defined = defined
         self.release = release
         self.cluster = cluster
@@ -261,7 +264,7 @@ class CaseContext:
         """The partitions of a new topic; settings are named with underscores for dots."""
         self._topics += 1
         name = self.topics[-1]
-        configs = {key.replace("_", "."): value for key, value in settings.items()}
+        configs = {**self.topic_settings, **{key.replace("_", "."): value for key, value in settings.items()}}
         deadline = Deadline.after(SET_UP_WITHIN_S + partitions * PARTITION_WITHIN_S)
         try:
             self.client.create_topics({name: partitions}, configs=configs, deadline=deadline)

@@ -16,6 +16,7 @@ from runner.options import _refuse_contradictions
 
 def options(**given: Any) -> SimpleNamespace:
     names = ("client_properties", "faults", "prefix", "max_mb", "max_records_per_s", "kafka_libs", "broker_command")
+    names += ("server_properties", "topic_properties")
     plain = {**dict.fromkeys(names), "bootstrap": "kafka:9092", "kafka": "4.3.1", "runtime": "auto", "keep": False}
     return SimpleNamespace(**(plain | {"dry_run": False} | given))
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fixtures.clusters.brokers.properties import REQUEST_TIMEOUT_S
-from runner.protocol.case_runner import CaseRunner
 from runner.protocol.toolkit.context import CaseContext
 from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.script_recorder import ScriptRecorder, UnmetError
 from tests.support.planted.log import ABORT, COMMIT, LogWriter
 from tests.support.protocol_run_directories import VIOLATED
-from tests.support.protocol_testbed import case_of
+from tests.support.protocol_testbed import bare_runner, case_of
 from tests.support.servers.log_broker import log_broker
 from tests.support.wire_definitions import definitions
 from verification.scripts.script import Relation, judge
@@ -53,9 +53,7 @@ def _claimed(steps: str, *, age_s: float, topic: str = "case-1", api: str = "End
         performed: Any = SimpleNamespace(
             recording=case.recording, client=client, transaction_version=TransactionVersion.TV1
         )
-        runner = object.__new__(CaseRunner)
-        runner._prefix = ""
-        runner.release = "4.3.1"
+        runner = bare_runner(Path())
         return judge(runner._performed(case_of(VIOLATED), performed, "", 0.2)).verdict
 
 

@@ -22,7 +22,6 @@ from fixtures.clusters.local.zookeeper import ZooKeeperCluster
 from fixtures.errors import OnceproofError
 from reports.model.run_record import Ended
 from reports.model.run_record import read as read_record
-from runner.protocol.case_runner import CaseRunner
 from runner.protocol.toolkit import settings
 from runner.protocol.toolkit.case import SECURED
 from runner.protocol.toolkit.context import CaseContext
@@ -149,8 +148,7 @@ def test_a_directory_in_the_place_of_latest_is_a_note(tmp_path: Path, monkeypatc
 
 def test_what_was_performed_is_judged_from_the_disk(tmp_path: Path) -> None:
     """The script has exchanges, statements, features and the error that broke the case; the verdict is that of the file."""
-    runner = object.__new__(CaseRunner)
-    runner.directory, runner.release = tmp_path, "4.3.1"
+    runner = bare_runner(tmp_path)
     recording = ScriptRecorder()
     answer = recording.answered(recording.begin("EndTxn", 5, "broker 1", {"Committed": True}), {"ErrorCode": 51})
     recording.state("the end", answer.code, Relation.EQUALS, 0, required=False)

@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.clusters.locks.releases import Release, default_release
 from fixtures.errors import OnceproofError
+from runner.settings.own_settings import own_settings
 from runner.upgrades.options import refuse_upgrade_options, upgrade_options, upgrade_path
 from tests.support.paths import ROOT
 
@@ -87,9 +88,7 @@ def test_options_that_an_upgrade_cannot_have_are_refused(named: dict[str, str], 
         upgrade_path(options(upgrade_from="4.1.2", **named))
 
 
-@pytest.mark.parametrize(
-    "name", ["upgrade_from", "upgrade_to", "outline", "stop_after", "controllers", "server_properties"]
-)
+@pytest.mark.parametrize("name", ["upgrade_from", "upgrade_to", "outline", "stop_after", "controllers"])
 def test_an_ordinary_run_refuses_the_options_of_an_upgrade(name: str) -> None:
     """They would change nothing there, and the user would believe that they did."""
     refuse_upgrade_options(options())
@@ -102,8 +101,10 @@ def test_a_command_repeats_the_users_own_part(tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("num.io.threads=8\n", encoding="utf-8")
     (tmp_path / "topic.properties").write_text("compression.type=zstd\n", encoding="utf-8")
     server, topic = str(tmp_path / "server.properties"), str(tmp_path / "topic.properties")
-    found = upgrade_options(options(stop_after="back", server_properties=server, topic_properties=topic))
-    assert found.written == f' --stop-after "back" --server-properties {server} --topic-properties {topic}'
+    asked = options(stop_after="back", server_properties=server, topic_properties=topic)
+    found = own_settings(asked)
+    assert upgrade_options(asked).written == ' --stop-after "back"'
+    assert found.written == f" --server-properties {server} --topic-properties {topic}"
     assert found.configuration == {"brokers: num.io.threads": "8", "topics: compression.type": "zstd"}
 
 

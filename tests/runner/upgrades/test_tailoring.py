@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import pytest
 
 from chaos.faults.brokers import CrashBroker
@@ -14,7 +11,6 @@ from chaos.operations.rolling import RollNext
 from chaos.schedule import Schedule, Step, stages
 from chaos.targets import Controller
 from fixtures.clusters.locks.releases import Release
-from fixtures.clusters.spec import ClusterSpec
 from runner.upgrades.options import UpgradeOptions
 from runner.upgrades.path import UpgradePath
 from runner.upgrades.plan import UpgradePlan
@@ -99,18 +95,6 @@ def test_a_run_without_a_stage_is_not_asked_for_what_only_that_stage_brings(requ
     part = tailored(values, UpgradeOptions(stop_after="roll 1 of 3"), "", request.node)
     assert [each.name for each in whole["floors"]] == ["copied_together", "tv2_producers"]
     assert part["floors"] == ()
-
-
-def test_own_settings_reach_brokers_and_topics(request: pytest.FixtureRequest) -> None:
-    """They win over those of the scenario; a scenario without stages, as a control is, keeps its own."""
-    options = UpgradeOptions(server_settings={"num.io.threads": "8"}, topic_settings={"compression.type": "zstd"})
-    maker = partial(ClusterSpec, brokers=3, broker_settings={"num.io.threads": "1", "background.threads": "2"})
-    values: dict[str, Any] = {"cluster": maker, "schedule": SCHEDULE, "floors": ()}
-    found = tailored(values, options, "", request.node)
-    assert found["cluster"](release="4.3.1").broker_settings == {"num.io.threads": "8", "background.threads": "2"}
-    assert found["topic_settings"] == {"compression.type": "zstd"}
-    control = {**values, "schedule": (Step(fault=CrashBroker(Controller())),)}
-    assert tailored(control, options, "mixed", request.node) == control
 
 
 def test_the_estimate_follows_the_schedule() -> None:
