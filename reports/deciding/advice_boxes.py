@@ -7,10 +7,12 @@ ends of its ranges, which the catalogue has. The alerts that fired in this run c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.deciding.reasons import reasons
+from reports.model.protocol_case import Tried
 from reports.model.report import Report
 from reports.model.vocabulary import bugs, measured, note_on
 from verification.alerts import rules
@@ -19,6 +21,7 @@ from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, affects
 from verification.known_bugs.measured import MeasuredRow
 from verification.requirements.catalogue import Protects
 from verification.vocabulary.releases import is_released, parse
+from verification.vocabulary.verdict import Verdict
 
 #: The parts of the advice, with their headings.
 PARTS = (
@@ -42,6 +45,8 @@ _REACH = {
     Reach.RARE: "in an unusual order of events, such as a delayed or repeated message",
     Reach.CONTRIVED: "by a forged request, damaged files or a setting that the documentation forbids",
 }
+#: A release in the words about a subject.
+_RELEASE = re.compile(r"\d+\.\d+\.\d+\S*?(?=,|$)")
 #: So many consecutive releases are shown as a range.
 RANGE_MIN = 3
 
@@ -73,26 +78,29 @@ class AdviceBox:
 
 def boxes(report: Report) -> tuple[AdviceBox, ...]:
     """The boxes of all known bugs that the subject showed, those that decide first, else in the order of ids."""
-    shown = {each.known_bug for scenario in report.scenarios for each in scenario.findings if each.known_bug}
-    shown |= {known.id for case in report.cases for known in case.known if known.named}
-    shown |= {trace.bug for each in report.tried for trace in each.traces}
+    shown = _shown(report)
     decide = {each.name for each in reasons(report) if not each.accepted and not each.is_aside}
-    rows = measured()
-    own = "" if report.parts else report.subject.release
-    made = [
-        replace(
-            box(bugs()[each], rows.get(each, ()), deciding=each in decide, own=own, fired=_fired(report, each)),
-            passed=_passed(report, each),
-        )
-        for each in shown
-        if each in bugs()
-    ]
+    subjects = {part.name: part.subject for part in report.parts}
+    made = []
+    for bug in sorted(bugs().keys() & shown.keys()):
+        # A merged report has several releases, of which each run shows its own bugs.
+        on = {subjects.get(each.part, report.subject.release) for each in shown[bug]}
+        own = frozenset(release for text in on for release in _RELEASE.findall(text))
+        passed = tuple(each.key for each in shown[bug] if each.verdict is Verdict.PASS)
+        rows = measured().get(bug, ())
+        shown_box = box(bugs()[bug], rows, deciding=bug in decide, own=own, fired=_fired(report, bug))
+        made.append(replace(shown_box, passed=passed))
     return tuple(sorted(made, key=lambda each: (not each.deciding, each.id)))
 
 
-def _passed(report: Report, bug: str) -> tuple[str, ...]:
-    """The keys of the scenarios and cases that passed and show a known bug."""
-    return tuple(each.key for each in report.tried if bug in {trace.bug for trace in each.traces})
+def _shown(report: Report) -> dict[str, list[Tried]]:
+    """The scenarios and cases by the known bugs that they prove, or show although they passed."""
+    shown: dict[str, list[Tried]] = {}
+    for each in report.tried:
+        named = {bug for names, _ in each.proven for bug in names.split(", ") if bug}
+        for bug in named | {trace.bug for trace in each.traces}:
+            shown.setdefault(bug, []).append(each)
+    return shown
 
 
 def _fired(report: Report, bug: str) -> dict[str, tuple[str, str]]:
@@ -125,10 +133,10 @@ def box(
     rows: Sequence[MeasuredRow],
     *,
     deciding: bool = False,
-    own: str = "",
+    own: Iterable[str] = (),
     fired: Mapping[str, tuple[str, str]] | None = None,
 ) -> AdviceBox:
-    """The box of one bug with its rows of the track record. `own` is the release on which this run showed it, if any.
+    """The box of one bug with its rows of the track record. `own` are the releases on which the report shows it.
 
     `fired` are the alerts that fired after it in this run.
     """
@@ -145,10 +153,10 @@ def box(
     )
 
 
-def _of_rows(bug: KnownBug, rows: Sequence[MeasuredRow], own: str) -> Iterable[tuple[str, str]]:
+def _of_rows(bug: KnownBug, rows: Sequence[MeasuredRow], own: Iterable[str]) -> Iterable[tuple[str, str]]:
     """The releases of the track record. Protocol cases measured the ends of the ranges, and this run measured its own."""
     every = sorted({each for row in rows for each in (*row.affected, *row.clean, *row.not_tried)}, key=parse)
-    ends = {end for each in bug.bad for end in (each.first, each.last)} | {own}
+    ends = {end for each in bug.bad for end in (each.first, each.last)} | {*own}
     said: dict[str, list[str]] = {heading: [] for heading in _MEASURED}
     for row in rows:
         open_ = {*row.not_tried} - ends
@@ -162,10 +170,10 @@ def _of_rows(bug: KnownBug, rows: Sequence[MeasuredRow], own: str) -> Iterable[t
             yield heading, "; ".join(texts) + (OTHERS if heading == _MEASURED[-1] else "")
 
 
-def _of_ranges(bug: KnownBug, own: str) -> Iterable[tuple[str, str]]:
+def _of_ranges(bug: KnownBug, own: Iterable[str]) -> Iterable[tuple[str, str]]:
     ends = dict.fromkeys(end for each in bug.bad for end in (each.first, each.last))
     between = "; releases between them were run too, or are taken to share it" if len(ends) > 1 else ""
-    yield "Measured affected", ", ".join(dict.fromkeys([*ends, *filter(None, [own])])) + between
+    yield "Measured affected", ", ".join(dict.fromkeys([*ends, *sorted(own)])) + between
     if released := [each for each in bug.fixed_in if is_released(each)]:
         yield "Fixed in", ", ".join(released)
 

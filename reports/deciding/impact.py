@@ -95,6 +95,7 @@ def summed(all_: Iterable[Damage]) -> Damage:
         hidden=total("hidden"),
         doubled=total("doubled"),
         shown=total("shown"),
+        torn=total("torn"),
         held=None if any(one.held is None for one in each) else tuple(held for one in each for held in one.held or ()),
         at_least=any(one.at_least for one in each),
     )
@@ -115,7 +116,8 @@ def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
     shown = "" if shown_elsewhere else " No record reached a reader wrongly."
     if damage.shown:
         shown = f" Readers received {least}{counted(damage.shown, 'record')} that they must not have."
-    return f"{hit}. Acknowledged records: {least}{records}.{shown} {_held(damage.held)}"
+    torn = f" {counted(damage.torn, 'transaction')} visible in part." if damage.torn else ""
+    return f"{hit}. Acknowledged records: {least}{records}.{torn}{shown} {_held(damage.held)}"
 
 
 def _held(held: tuple[HeldPartition, ...] | None) -> str:

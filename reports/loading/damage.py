@@ -55,6 +55,7 @@ def damage_of(
         hidden=max(fates[_HIDDEN], count.get(Anomaly.HIDDEN_COMMITTED, 0)),
         doubled=count.get(Anomaly.DUPLICATE, 0),
         shown=sum(count.get(each, 0) for each in SHOWN),
+        torn=count.get(Anomaly.TORN_TRANSACTION, 0),
         held=None
         if ends is None
         else tuple(_held(each, known.run) for each in ends if each.last_stable_offset < each.high_watermark),

@@ -26,6 +26,7 @@ class Damage:
     `operations` were acknowledged and hit; `during_fault` of them, of `acknowledged_during_fault`, overlapped a fault.
     `lost` records were acknowledged and are not in the log, `aborted` ones are there, but were aborted after their commit
     was acknowledged. `hidden` ones are committed or open, and no reader receives them. `doubled` are further copies.
+    `torn` transactions are visible in part.
     `shown` reached a reader and must not. `held` is None where the ends of the partitions are
     unknown. `at_least` is True where the judge kept only a part of the examples.
     """
@@ -38,13 +39,16 @@ class Damage:
     hidden: int = 0
     doubled: int = 0
     shown: int = 0
+    torn: int = 0
     held: tuple[HeldPartition, ...] | None = None
     at_least: bool = False
 
     @property
     def any(self) -> bool:
         """Whether anything was hit."""
-        return bool(self.operations or self.all_lost or self.hidden or self.doubled or self.shown or self.held)
+        return bool(
+            self.operations or self.all_lost or self.hidden or self.doubled or self.shown or self.torn or self.held
+        )
 
     @property
     def all_lost(self) -> int:

@@ -264,3 +264,11 @@ def test_two_hundred_cases_stay_below_two_megabytes(tmp_path: Path) -> None:
     ordinary = replace(PASSED, exchanges=exchanges, statements=statements)
     _, run = protocol_report(tmp_path, (*(replace(ordinary, case=f"{PASSED.case}-{n}") for n in range(200)), VIOLATED))
     assert (run / "report.html").stat().st_size < 2_000_000
+
+
+def test_the_time_of_a_case_covers_its_exchanges(tmp_path: Path) -> None:
+    """Cases that share an outage take turns, so a case lasts longer than it works."""
+    last = replace(PASSED.exchanges[-1], answered_ns=PASSED.exchanges[0].sent_ns + 24_300_000_000)
+    shared = replace(PASSED, exchanges=(*PASSED.exchanges[:-1], last), seconds=0.8)
+    report, _ = protocol_report(tmp_path, (shared,))
+    assert report.cases[0].actual_s == pytest.approx(24.3)

@@ -51,13 +51,13 @@ def test_what_is_known_to_be_affected_is_not_untried() -> None:
     """The release of the run and the ends of the ranges were measured; a release between them is taken to share the bug."""
     known = bugs()["KB-18"]
     rows = (row(affected=("4.0.2", "4.3.1"), not_tried=("3.9.2", "4.0.0", "4.1.2", "4.4.0")),)
-    assert releases_of(box(known, rows, own="4.4.0")) == {
+    assert releases_of(box(known, rows, own=["4.4.0"])) == {
         "Measured affected": "4.0.0, 4.0.2, 4.3.1, 4.4.0",
         "Taken to share it": "4.1.2",
         "Not tried": "3.9.2; and every release that is not named here",
     }
     level = (row("level-1", clean=("4.0.2",), not_tried=("4.4.0",)),)
-    assert releases_of(box(known, level, own="4.4.0")) == {"Measured clean": "level-1: 4.0.2"}
+    assert releases_of(box(known, level, own=["4.4.0"])) == {"Measured clean": "level-1: 4.0.2"}
 
 
 def test_a_fix_that_is_not_released_is_announced() -> None:
