@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reports.deciding.own_builds import commit_of, own_builds
+from reports.deciding.risk_table import Risk, risks
 from reports.deciding.scorecards import cards
 from reports.deciding.trust import trust
 from reports.model.change import BaselineComparison
@@ -45,6 +46,7 @@ def results(report: Report) -> dict[str, Any]:
         "strict": judgement.strict,
         "standing_risks": list(judgement.risks),
         "deviations": list(judgement.deviations),
+        "risks": [_risk(each) for each in risks(report)],
         "interrupted": report.interrupted,
         "partial": report.partial,
         "subject": _subject(report),
@@ -220,6 +222,11 @@ def _case(case: ScriptCase) -> dict[str, Any]:
         **_traces(case),
         **({"part": case.part} if case.part else {}),
     }
+
+
+def _risk(risk: Risk) -> dict[str, str]:
+    """A row of the table of risks, without what only the page needs."""
+    return {name: value for name, value in asdict(risk).items() if name != "hidden_by"}
 
 
 def _conditions(tried: Tried) -> dict[str, str]:

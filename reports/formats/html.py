@@ -24,7 +24,9 @@ from reports.deciding.answer import answer
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.own_builds import build_note
+from reports.deciding.proof_conditions import proof_conditions
 from reports.deciding.reasons import reasons
+from reports.deciding.risk_table import CHOICES, release_of_today, risks
 from reports.deciding.trust import trust
 from reports.deciding.upgrade_cost import upgrade_cost
 from reports.deciding.windows import windows
@@ -77,6 +79,7 @@ SECTIONS = (
     "top",
     "why",
     "standing-risks",
+    "risks",
     "deviations",
     "change",
     "advice",
@@ -140,6 +143,10 @@ def render(report: Report, directory: Path) -> str:
         risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         answer=answer(report),
+        proof_conditions=proof_conditions(report),
+        risk_table=risks(report),
+        risk_choices=CHOICES,
+        today=release_of_today(report),
         impact=impact(report),
         passed_with=Counter(alert.name for each in report.scenarios if each.clear for alert in _alerts_of(each)),
         overlapping=sum(each.actual_s or 0 for each in (*report.tried, *report.controls)) > report.duration_s,

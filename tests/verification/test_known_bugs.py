@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, Signature, Symptom, affects, load
+from verification.known_bugs.exposure import Library, Transactions
 from verification.requirements.catalogue import Protects
 from verification.requirements.catalogue import load as load_catalogue
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.errors import KnownBugsError
+from verification.vocabulary.releases import parse
 
 BUGS = load()
 EVERY = pytest.mark.parametrize("bug", BUGS.values(), ids=lambda each: each.id)
@@ -159,6 +161,21 @@ def test_kinds_tell_defects_from_design() -> None:
     }
 
 
+@EVERY
+def test_exposure_agrees_with_the_sentences_on_whom_it_concerns(bug: KnownBug) -> None:
+    """A sentence that limits a bug to a protocol or a client is not contradicted by the values, on every release."""
+    text = " ".join((bug.condition or "", *bug.advice.concerns.points))
+    exposure = bug.exposure
+    if "protocol 2" in text or "transaction.version 2" in text:
+        assert Transactions.TV2 in exposure.transactions
+    if re.search(r"only (a )?broken|no client library", text, re.IGNORECASE) and bug.reach is Reach.CONTRIVED:
+        assert exposure.libraries == ()
+    if "Java" in text and "librdkafka" not in text and "confluent" not in text:
+        assert exposure.libraries == (Library.JAVA,)
+    if all(parse(bad.last)[0] < 4 for bad in bug.bad):
+        assert Transactions.TV2 not in exposure.transactions, "TV2 begins with 4.0"
+
+
 GOOD = {
     "title": '"Something is lost"',
     "harm": '"lose something"',
@@ -171,6 +188,7 @@ GOOD = {
     "reach": '"ordinary"',
     "reason": '"A crash is enough."',
     "mechanism": '"It is forgotten."',
+    "exposure": '{libraries = ["Java"], transactions = ["TV2"], replication = "any"}',
     "advice": "{"
     + ", ".join(f'{part} = {{points = ["not known"]}}' for part in ("concerns", "avoid", "alert", "repair"))
     + "}",
@@ -232,6 +250,14 @@ def test_the_symptoms_of_a_case_keep_their_order(tmp_path: Path) -> None:
         ({"cases": '{some-case = {"the log" = "**"}}'}, "'the log' fits whatever is observed"),
         ({"cases": '{some-case = {"*" = "NONE (0)"}}'}, "'*' fits whatever is observed"),
         ({"severity": '"high"'}, "has unknown fields: severity"),
+        ({"exposure": None}, "exposure is missing"),
+        ({"exposure": '{transactions = [], replication = "any"}'}, "KB-01.exposure: names no protocol"),
+        ({"exposure": '{transactions = ["TV3"], replication = "any"}'}, "KB-01.exposure: transactions is 'TV3'"),
+        (
+            {"exposure": '{transactions = ["TV2"], replication = "3"}'},
+            "KB-01.exposure: replication is '3'; known are any",
+        ),
+        ({"exposure": '{transactions = ["TV2"], replication = "any", brokers = 3}'}, "unknown fields: brokers"),
     ],
 )
 def test_a_mistake_is_named_by_file_and_entry(tmp_path: Path, changed: dict[str, str | None], complaint: str) -> None:
@@ -240,5 +266,5 @@ def test_a_mistake_is_named_by_file_and_entry(tmp_path: Path, changed: dict[str,
     fields = {name: value for name, value in changed.items() if name != "identity"}
     with pytest.raises(KnownBugsError) as raised:
         load(_planted(tmp_path, identity, **fields))
-    assert re.match(rf"planted\.toml, {identity}(\.cases[^:]*)?: ", str(raised.value))
+    assert re.match(rf"planted\.toml, {identity}(\.(cases|exposure)[^:]*)?: ", str(raised.value))
     assert complaint in str(raised.value)

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NewType
 
 from verification.known_bugs.advice import Advice, read_advice
+from verification.known_bugs.exposure import Exposure, read_exposure
 from verification.requirements.catalogue import Protects, RequirementId
 from verification.requirements.toml_table import Table, read_toml
 from verification.vocabulary import releases
@@ -109,7 +110,8 @@ class KnownBug:
     system gets there, and `reason` one sentence on both. `mechanism` is one paragraph. `cases` are the symptoms by the
     keys of protocol cases. The first symptom is always there; the others follow from it, as far as the case looks for
     them. `passes` are symptoms of cases that pass in spite of the bug, because they claim something else. `log` is a line
-    of a broker's log that names the bug, in the language of symptoms. `advice` says what a user does about it.
+    of a broker's log that names the bug, in the language of symptoms. `exposure` says which clients, protocols and
+    replication it concerns. `advice` says what a user does about it.
     """
 
     id: KnownBugId
@@ -125,6 +127,7 @@ class KnownBug:
     reach: Reach
     reason: str
     mechanism: str
+    exposure: Exposure
     advice: Advice
     condition: str | None = None
     signature: Signature | None = None
@@ -172,6 +175,7 @@ def _known_bug(entry: Table, identity: KnownBugId) -> KnownBug:
         reach=entry.choice("reach", Reach),
         reason=entry.text("reason"),
         mechanism=entry.text("mechanism"),
+        exposure=read_exposure(entry.table("exposure")),
         advice=read_advice(entry.table("advice")),
         cases={case: _symptoms(symptoms) for case, symptoms in entry.tables("cases").items()},
         passes={case: _symptoms(symptoms) for case, symptoms in entry.tables("passes").items()},

@@ -38,13 +38,16 @@ def write(document: Path = DOCUMENT) -> Path:
 
 def _table(bugs: Iterable[KnownBug], weight: Weight) -> str:
     rows = "\n".join(_row(each) for each in bugs if weigh(each) is weight)
-    return f"| id | bug or limit | releases | impact | reach | reason |\n|---|---|---|---|---|---|\n{rows}"
+    head = "| id | bug or limit | releases | impact | reach | client | transactions | replication | reason |"
+    return f"{head}\n|---|---|---|---|---|---|---|---|---|\n{rows}"
 
 
 def _row(bug: KnownBug) -> str:
     ranges = [bad.first if bad.first == bad.last else f"{bad.first} to {bad.last}" for bad in bug.bad]
     seen = ", ".join(ranges) + (" (every)" if is_everywhere(bug) else "")
-    return f"| {bug.id} | {bug.title} | {seen} | {bug.impact} | {bug.reach} | {bug.reason} |"
+    exposure = bug.exposure
+    concerns = f"{', '.join(exposure.libraries) or '–'} | {', '.join(exposure.transactions)} | {exposure.replication}"
+    return f"| {bug.id} | {bug.title} | {seen} | {bug.impact} | {bug.reach} | {concerns} | {bug.reason} |"
 
 
 if __name__ == "__main__":

@@ -78,7 +78,9 @@ def test_page_and_box_show_on_what_the_proof_was_made(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [SMOKE, FAILED])
     report = load_run(run)
     assert proof_conditions(report).startswith("Shown with replication factor 3, min ISR 2")
-    assert "Shown with replication factor 3, min ISR 2; unclean elections not recorded" in html.render(report, run)
+    page = html.render(report, run)
+    assert "Shown with replication factor 3, min ISR 2; unclean elections not recorded" in page
+    assert proof_conditions(report) in page[: page.index("<h2")]
     assert proof_conditions(load_run(make_run(tmp_path / "clean", [SMOKE]))) == ""
 
 
