@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -240,3 +241,21 @@ def test_a_producer_id_is_asked_for_again_when_nothing_was_done() -> None:
 
     with broker(script) as address, client(address) as asking:
         assert asking.init_producer_id() == Producer(id=7, epoch=3)
+
+
+class RefusingCoordinator(Client):
+    """Its only broker answers, and the answer is an error."""
+
+    def metadata(self, *_: Any, **__: Any) -> Any:
+        """One broker."""
+        return SimpleNamespace(brokers={1: Address("127.0.0.1", 1)})
+
+    def call(self, *_: Any, **__: Any) -> Any:
+        """An error and no groups."""
+        return {"ErrorCode": int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), "Groups": []}
+
+
+def test_groups_that_a_broker_does_not_list_are_not_absent() -> None:
+    """Otherwise what a run leaves on a cluster would not be named."""
+    with pytest.raises(BrokerError, match="ListGroups of broker 1"):
+        RefusingCoordinator("127.0.0.1:1", definitions()).list_groups()
