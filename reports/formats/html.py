@@ -39,7 +39,7 @@ from reports.formats.finding_page import columns_of, topic_of
 from reports.formats.glossary import GLOSSARY
 from reports.formats.issue_links import linked
 from reports.formats.page_budget import detailed
-from reports.formats.script_page import held_of, requests_of, steps
+from reports.formats.script_page import named_by, steps
 from reports.formats.templating import CSS_CLASS, environment, place, without_blanks
 from reports.model import wording
 from reports.model.change import BaselineComparison, Change, ChangeKind
@@ -63,7 +63,7 @@ PERIOD_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "durin
 UNTESTED_OPEN = 40
 PERIOD_NAMES = {"between": "between two faults", NO_WORK: "not counted: initialisations, copies without input"}
 #: Links to the scenarios that pass a requirement; a nightly run can have dozens.
-DECIDED_SHOWN = 6
+DECIDED_SHOWN = 3
 #: Findings named on a card; more would hide the neighbouring cards.
 REFUTED_SHOWN = 3
 #: Reasons above the facts, and places of each; more would push the subject off the first screen.
@@ -71,8 +71,6 @@ REASONS_SHOWN = 3
 PLACES_SHOWN = 3
 #: Statements in the table above a script; the script marks all of them.
 DECIDING_SHOWN = 6
-#: Claims in the summary of a passed case; its script has all of them.
-HELD_SHOWN = 5
 #: Characters of a value in the overview; the section of the case has more.
 BRIEF_MAX = 120
 SECTIONS = (
@@ -234,9 +232,7 @@ def _environment() -> Environment:
         examples_shown=EXAMPLES_SHOWN,
         examples_max=EXAMPLES_MAX,
         steps=steps,
-        requests_of=requests_of,
-        held_of=held_of,
-        held_shown=HELD_SHOWN,
+        named_by=named_by,
         relation=_relation,
         counts_of=_counts_of,
         deciding_shown=DECIDING_SHOWN,

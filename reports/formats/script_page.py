@@ -1,25 +1,22 @@
 """Choose the part of a script that a page shows.
 
 Of a case that did not pass: every exchange of a short script; of a long one the beginning, the end, and the exchanges
-around the deciding statements. Of a case that passed: the requests in short, and the claims that held.
+around the deciding statements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 
 from reports.model.protocol_case import ExchangeRow, ScriptCase, StatementRow
 
 #: Scripts up to this length are shown whole.
-EXCHANGES_MAX = 48
+EXCHANGES_MAX = 12
 #: Exchanges shown before and after a failed statement.
-BEFORE, AFTER = 8, 3
-#: Requests named in the summary of a case; successive ones of one kind count once.
-REQUESTS_MAX = 12
+BEFORE, AFTER = 3, 1
 #: Statements after one exchange; a loop over a log can make hundreds about one response.
-STATEMENTS_MAX = 24
+STATEMENTS_MAX = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +45,9 @@ def steps(case: ScriptCase) -> Iterator[ScriptStep]:
         skipped = 0
 
 
-def requests_of(case: ScriptCase) -> str:
-    """The requests of a script in order: `InitProducerId, Produce × 3, EndTxn`."""
-    runs: list[str] = []
-    for api, each in groupby(case.exchanges, key=lambda exchange: exchange.api):
-        count = len(list(each))
-        runs.append(f"{api} × {count}" if count > 1 else api)
-    more = len(runs) - REQUESTS_MAX
-    return ", ".join(runs[:REQUESTS_MAX]) + (f" and {more} more" if more > 0 else "") if runs else "No request was sent"
-
-
-def held_of(case: ScriptCase) -> tuple[StatementRow, ...]:
-    """The claims that held; the preconditions are in the script."""
-    return tuple(each for each in case.statements if each.holds and not each.required)
+def named_by(case: ScriptCase) -> str:
+    """The name with which `-k` selects a case in the command that repeats it; empty where it has none."""
+    return case.replay.partition(" -k ")[2].strip('"')
 
 
 def _shown(case: ScriptCase) -> set[int]:

@@ -86,6 +86,10 @@ def test_a_kip_and_an_issue_in_the_text_are_links_to_where_they_are_public() -> 
     issue = '<a href="https://issues.apache.org/jira/browse/KAFKA-20734">KAFKA-20734</a>'
     of_client = '<a href="https://github.com/confluentinc/librdkafka/issues/4953">librdkafka#4953</a>'
     assert linked("<p>KIP-890, (KAFKA-20734) librdkafka#4953.</p>") == f"<p>{kip}, ({issue}) {of_client}.</p>"
+    again = "<p>KIP-890 KIP-890</p>"
+    assert linked(f"{again}<section>{again}</section>") == (
+        f"<p>{kip} KIP-890</p><section><p>{kip} KIP-890</p></section>"
+    )
     for same in (
         "<head><title>KIP-890</title></head>",
         '<p title="KIP-890">x</p>',
