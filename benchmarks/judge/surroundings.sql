@@ -24,7 +24,7 @@ CREATE TEMP TABLE renumbered AS
     UNION SELECT process, topic_index, partition FROM missing
     UNION SELECT process, NULL, NULL FROM found WHERE anomaly = 'phantom-record' AND process IS NOT NULL
     UNION SELECT process, topic_index, partition FROM found WHERE process IS NOT NULL AND anomaly IN
-        ('lost-write', 'inconsistent-offset', 'duplicate', 'reordered-write', 'hung-transaction');
+        ('lost-write', 'inconsistent-offset', 'duplicate', 'reordered-write', 'hung-transaction', 'decided-late');
 
 -- The rules 2 to 7 of `verification.judge.primary_findings`. Rule 1 has no case: no plant is at or above a last stable
 -- offset that does not advance.

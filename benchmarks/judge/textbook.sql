@@ -155,7 +155,7 @@ FROM uncommitted GROUP BY topic_index, partition, offset HAVING count(*) > 1;
 
 SELECT 'hung-transaction', first.process, first.operation, first.index, topic_index, partition, offset, NULL FROM hung;
 
-SELECT 'hung-transaction', process, operation, index, topic_index, partition, offset, NULL
+SELECT 'decided-late', process, operation, index, topic_index, partition, offset, NULL
 FROM (SELECT *, lead(control) OVER turns AS next_control, lead(process) OVER turns AS next_process,
         lead(operation) OVER turns AS next_operation
     FROM data WINDOW turns AS (PARTITION BY topic_index, partition, producer_id ORDER BY offset)) d

@@ -656,8 +656,9 @@ SELECT 'reordered-write', process, operation, "index", topic_index, partition, "
 UNION ALL
 SELECT 'broken-sequence', process, operation, "index", topic_index, partition, "offset", NULL FROM unsequenced
 UNION ALL
-SELECT 'hung-transaction', indexes.process, indexes.operation, "index", topic_index, partition, "offset", NULL
-FROM (SELECT topic_index, partition, "offset" FROM hung UNION ALL SELECT topic_index, partition, "offset" FROM adopted)
+SELECT kind, indexes.process, indexes.operation, "index", topic_index, partition, "offset", NULL
+FROM (SELECT 'hung-transaction' AS kind, topic_index, partition, "offset" FROM hung
+    UNION ALL SELECT 'decided-late', topic_index, partition, "offset" FROM adopted)
     AS stands LEFT JOIN indexes USING (topic_index, partition, "offset")
 UNION ALL
 SELECT 'stuck-lso', NULL, NULL, NULL, topic_index, partition, last_stable_offset, NULL

@@ -68,7 +68,7 @@ def _marker_adopted(base: Base, draft: Draft) -> Breaks:
                 candidates.append(marker)
     gone = draft.pick(candidates)
     draft.drop("log", lambda row: row is gone)
-    return {Anomaly.HUNG_TRANSACTION}
+    return {Anomaly.DECIDED_LATE}
 
 
 def _open_at_the_leader(base: Base, draft: Draft) -> Breaks:

@@ -79,7 +79,7 @@ GUARANTEES: tuple[tuple[str, str, frozenset[Anomaly]], ...] = (
     (
         "LSO liveness",
         "The last stable offset (LSO) always moves on, so read_committed readers never wait for ever.",
-        frozenset({Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO}),
+        frozenset({Anomaly.HUNG_TRANSACTION, Anomaly.STUCK_LSO, Anomaly.DECIDED_LATE}),
     ),
 )
 #: The damage that refutes a guarantee, with its words.

@@ -16,6 +16,7 @@ from typing import Any
 
 from reports.loading.finding_records import FindingRecords, problem_of
 from reports.model.findings import LogRow
+from verification.vocabulary.history import Told
 from verification.vocabulary.verdict import Violation
 
 #: More rows would copy the log, which is next to the page.
@@ -44,7 +45,13 @@ def around(records: FindingRecords, violation: Violation, run: str) -> LogContex
         often = Counter(map(_result, chosen))
         ordered = sorted(chosen, key=lambda each: (often[_result(each)], *_distance(each, violation)))[:ROWS_MAX]
         ordered.sort(key=lambda each: (str(each.get("topic", "")), each["partition"], each["offset"]))
-        return LogContext(rows=tuple(_row(each, violation, run) for each in ordered), count=len(bodies))
+        victims = [each for each in ordered if _is_own(each, violation) and _is_victim(each)]
+
+        def violates(body: Mapping[str, Any]) -> bool:
+            own = body in victims if victims else _is_own(body, violation)
+            return own or ("state" in body and _is_at(body, violation))
+
+        return LogContext(rows=tuple(_row(each, violates(each), run) for each in ordered), count=len(bodies))
     except (ValueError, KeyError, TypeError) as error:
         return LogContext(problem=problem_of(records.path, error))
 
@@ -52,6 +59,11 @@ def around(records: FindingRecords, violation: Violation, run: str) -> LogContex
 def _is_own(body: Mapping[str, Any], violation: Violation) -> bool:
     identity = (body.get("process"), body.get("operation"))
     return identity == (violation.process, violation.operation) and violation.process is not None
+
+
+def _is_victim(body: Mapping[str, Any]) -> bool:
+    """Whether readers received what the client was told is aborted, or not what it was told is committed."""
+    return (body.get("told"), bool(body.get("committed", 1))) in ((Told.COMMITTED, False), (Told.ABORTED, True))
 
 
 def _is_at(body: Mapping[str, Any], violation: Violation) -> bool:
@@ -78,7 +90,7 @@ def _result(body: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(body.get(name)) for name in names)
 
 
-def _row(body: Mapping[str, Any], violation: Violation, run: str) -> LogRow:
+def _row(body: Mapping[str, Any], violates: bool, run: str) -> LogRow:
     def count(name: str) -> str:
         return str(body[name]) if name in body else ""
 
@@ -93,7 +105,7 @@ def _row(body: Mapping[str, Any], violation: Violation, run: str) -> LogRow:
         committed=count("committed"),
         uncommitted=count("uncommitted"),
         received=count("received"),
-        violates=_is_own(body, violation) or ("state" in body and _is_at(body, violation)),
+        violates=violates,
     )
 
 

@@ -36,7 +36,8 @@ class LogRow:
     `what` is the identity of a record (process, operation, record), a marker, or a state of a transactional id.
 
     `committed` and `uncommitted` count in the final captures of that isolation level, `received` counts in all live
-    observers together. `violates` marks the operation of the violation itself.
+    observers together. `violates` marks the records of the violation's operation that readers lack or must not have; all its
+    records where there is none.
     """
 
     place: str

@@ -224,6 +224,7 @@ def test_golden_runs_have_a_trend(tmp_path: Path) -> None:
     assert found == {
         ("torn-transaction", "KB-16", "no earlier run"),
         ("hung-transaction", "KB-16", "no earlier run"),
+        ("decided-late", "KB-16", "no earlier run"),
         ("FENCE-01, TXN-05", "KB-19", "no earlier run"),
         ("IDEMP-10", "KB-05", "no earlier run"),
         ("stuck-lso", "KB-10", "no earlier run"),

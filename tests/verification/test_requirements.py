@@ -106,14 +106,15 @@ COVERED = {
     "ISO-01 ISO-02 ISO-05 ISO-09": (
         "aborted-read early-read nonmonotonic-poll poll-skip hidden-committed inconsistent-offset"
     ),
+    "TXN-16": "decided-late",
     "FENCE-01 FENCE-02": "zombie-write aborted-read",
     "FENCE-08": "zombie-write aborted-read",
     "FENCE-09": "zombie-write aborted-read",
-    "COORD-04": "hung-transaction stuck-lso torn-transaction",
-    "COORD-05": "hung-transaction stuck-lso torn-transaction",
-    "COORD-06": "hung-transaction stuck-lso torn-transaction",
-    "COORD-11": "hung-transaction stuck-lso torn-transaction",
-    "COORD-13": "hung-transaction stuck-lso torn-transaction",
+    "COORD-04": "hung-transaction decided-late stuck-lso torn-transaction",
+    "COORD-05": "hung-transaction decided-late stuck-lso torn-transaction",
+    "COORD-06": "hung-transaction decided-late stuck-lso torn-transaction",
+    "COORD-11": "hung-transaction decided-late stuck-lso torn-transaction",
+    "COORD-13": "hung-transaction decided-late stuck-lso torn-transaction",
     "EXP-01": "stuck-lso hung-transaction",
     "GRP-04": "offset-without-output output-without-offset duplicate state-divergence",
     "GRP-19": "offset-without-output output-without-offset duplicate",
@@ -229,8 +230,8 @@ def test_documented_weaknesses_are_limitations() -> None:
 
 
 def test_severities_rank_all_anomalies() -> None:
-    """Severities are the ranks 1 to 23, loss before standstill, and each definition is one sentence."""
-    assert sorted(map(severity, Anomaly)) == list(range(1, 24))
+    """Severities are the ranks 1 to 24, loss before standstill, and each definition is one sentence."""
+    assert sorted(map(severity, Anomaly)) == list(range(1, 25))
     assert severity(Anomaly.LOST_WRITE) < severity(Anomaly.DUPLICATE) < severity(Anomaly.STUCK_LSO)
     for defined in DEFINITIONS.values():
         for sentence in (defined.definition, defined.why_illegal):
@@ -240,7 +241,7 @@ def test_severities_rank_all_anomalies() -> None:
 def test_an_aborted_read_outranks_an_early_one() -> None:
     """Where two definitions describe one defect the winner has the higher rank."""
     assert severity(Anomaly.ABORTED_READ) < severity(Anomaly.EARLY_READ)
-    assert severity(Anomaly.HUNG_TRANSACTION) < severity(Anomaly.STUCK_LSO)
+    assert severity(Anomaly.HUNG_TRANSACTION) < severity(Anomaly.STUCK_LSO) < severity(Anomaly.DECIDED_LATE)
 
 
 def test_requirements_are_values() -> None:

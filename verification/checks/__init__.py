@@ -99,6 +99,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         name="hung-transaction", anomaly=Anomaly.HUNG_TRANSACTION, find=stability.hung_transaction, without_records=True
     ),
+    Check(name="decided-late", anomaly=Anomaly.DECIDED_LATE, find=stability.decided_late),
     Check(name="stuck-lso", anomaly=Anomaly.STUCK_LSO, find=stability.stuck_lso, without_records=True),
     Check(
         name="stranded-producer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from verification.checks.facts import EvidenceFacts
-from verification.checks.violation import violations
+from verification.checks.violation import GIVEN, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.violations import GONE
 
@@ -27,4 +27,5 @@ def inconsistent_offset(facts: EvidenceFacts) -> DataFrame:
         process="gone_process",
         operation="gone_operation",
         index="gone_index",
+        harm=GIVEN,
     )

@@ -1,4 +1,4 @@
-"""The examples of a finding: its first violations, in an order that is the same for all findings."""
+"""The examples of a finding: its worst violations, in an order that is the same for all findings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 AROUND = 3
 
 
-def order(violation: RawViolation) -> tuple[tuple[tuple[bool, int], ...], str, str]:
-    """The order of examples: by place and identity, so that the same evidence shows the same examples."""
+def order(violation: RawViolation) -> tuple[int, tuple[tuple[bool, int], ...], str, str]:
+    """The order of examples: the victims, then by place and identity, so that the same evidence shows the same ones."""
     place = (violation.topic_index, violation.partition, violation.offset)
     keys = (*place, violation.process, violation.operation, violation.index)
-    return (tuple((key is None, key or 0) for key in keys), violation.observer or "", violation.detail)
+    ordered = tuple((key is None, key or 0) for key in keys)
+    return (-violation.harm, ordered, violation.observer or "", violation.detail)
 
 
 def examples(violations: Iterable[RawViolation]) -> tuple[RawViolation, ...]:

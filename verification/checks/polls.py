@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.facts import EvidenceFacts
 from verification.checks.places import PARTITION
-from verification.checks.violation import violations
+from verification.checks.violation import UNREAD, violations
 from verification.vocabulary.anomalies import Anomaly
 
 #: The consumers at quiescence, by their captures.
@@ -55,10 +57,7 @@ def poll_skip(facts: EvidenceFacts) -> DataFrame:
     skipped = data.join(F.broadcast(last), list(PARTITION)).where(
         "offset < last and (outcome = 'commit' or not committed_reader) and getbit(received, observer_index) = 0"
     )
-    live = violations(
-        skipped, Anomaly.POLL_SKIP, detail="concat('was given offset ', last, ' of it')", observer="observer"
-    )
+    found = partial(violations, anomaly=Anomaly.POLL_SKIP, harm=UNREAD)
+    live = found(skipped, detail="concat('was given offset ', last, ' of it')", observer="observer")
     unread = data.where("uncommitted = 0 and offset < high_watermark")
-    return live.unionByName(
-        violations(unread, Anomaly.POLL_SKIP, detail="'below the high watermark'", observer=f"'{CAPTURE}'")
-    )
+    return live.unionByName(found(unread, detail="'below the high watermark'", observer=f"'{CAPTURE}'"))

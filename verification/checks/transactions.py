@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.facts import EvidenceFacts
 from verification.checks.operations import OPERATION
-from verification.checks.violation import violations
+from verification.checks.violation import UNREAD, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
 from verification.vocabulary.violations import LSO
@@ -40,7 +40,8 @@ def torn_transaction(facts: EvidenceFacts) -> DataFrame:
         f" concat_ws(', ', slice(missing, 1, {NAMED})), case when size(missing) > {NAMED} then ' …' else '' end)"
     )
     cause = f"case when seen + waits = size then '{LSO}' end"
-    return violations(torn, Anomaly.TORN_TRANSACTION, detail=detail, cause=cause, places="places")
+    harm = f"told = '{Told.COMMITTED}'"
+    return violations(torn, Anomaly.TORN_TRANSACTION, detail=detail, cause=cause, places="places", harm=harm)
 
 
 def hidden_committed(facts: EvidenceFacts) -> DataFrame:
@@ -56,4 +57,5 @@ def hidden_committed(facts: EvidenceFacts) -> DataFrame:
         Anomaly.HIDDEN_COMMITTED,
         detail="concat('committed in the log; the last stable offset is ', last_stable_offset)",
         cause=f"case when offset >= last_stable_offset then '{LSO}' end",
+        harm=UNREAD,
     )

@@ -7,9 +7,18 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.sources.schema import VIOLATIONS
 from verification.vocabulary.anomalies import Anomaly
+from verification.vocabulary.history import Told
 
 #: Columns that a violation takes from its dataframe, unless the check gives others.
 WHERE = ("process", "operation", "index", "topic_index", "partition", "offset")
+#: Of a place: a read_committed reader received it; its record was promised to the client, and none received it; its outcome
+#: is not the one that the client was told.
+GIVEN = "(committed > 0 or first_received_ns is not null)"
+UNREAD = f"(not {GIVEN} and coalesce(told = '{Told.COMMITTED}' or plain, false))"
+_OTHERWISE = {Told.COMMITTED: "abort", Told.ABORTED: "commit"}
+CONTRADICTED = " or ".join(
+    f"coalesce(told = '{told}' and outcome = '{end}', false)" for told, end in _OTHERWISE.items()
+)
 
 
 def violations(frame: DataFrame, anomaly: Anomaly, *, detail: str, **columns: str) -> DataFrame:
@@ -17,7 +26,7 @@ def violations(frame: DataFrame, anomaly: Anomaly, *, detail: str, **columns: st
 
     Columns of `WHERE` are taken from the dataframe if it has them, unless `columns` gives others.
     """
-    chosen = {"run": "run", "anomaly": f"'{anomaly}'", "detail": detail}
+    chosen = {"run": "run", "anomaly": f"'{anomaly}'", "detail": detail, "harm": "0"}
     chosen |= {name: name for name in WHERE if name in frame.columns}
     chosen |= columns
     return frame.selectExpr(

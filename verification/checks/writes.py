@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.facts import EvidenceFacts
 from verification.checks.records import RECORD
-from verification.checks.violation import violations
+from verification.checks.violation import GIVEN, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
 from verification.vocabulary.identity import NO_SOURCE
@@ -69,4 +69,4 @@ def phantom_record(facts: EvidenceFacts) -> DataFrame:
             then 'it stands in another partition than its identity names'
     end"""
     found = facts.places.where("in_log and control is null").withColumn("why", F.expr(why)).where("why is not null")
-    return violations(found, Anomaly.PHANTOM_RECORD, detail="why")
+    return violations(found, Anomaly.PHANTOM_RECORD, detail="why", harm=GIVEN)

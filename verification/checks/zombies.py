@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from verification.checks.facts import EvidenceFacts
 from verification.checks.operations import OPERATION
-from verification.checks.violation import WHERE, violations
+from verification.checks.violation import GIVEN, WHERE, violations
 from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.history import Told
 
@@ -25,10 +25,14 @@ def zombie_write(facts: EvidenceFacts) -> DataFrame:
     found = facts.places.where(f"genuine and outcome = 'commit' and (({late}) or ({stale}))")
     first = [each for each in WHERE if each not in OPERATION and each != "index"]
     columns = (*first, "index", "producer_epoch", "epoch_before", "superseded_ns", "decided_ns")
-    by_operation = found.groupBy(*OPERATION).agg(F.min(F.struct(*columns)).alias("first")).select(*OPERATION, "first.*")
+    by_operation = (
+        found.groupBy(*OPERATION)
+        .agg(F.min(F.struct(*columns)).alias("first"), F.expr(f"max({GIVEN}) as given"))
+        .select(*OPERATION, "first.*", "given")
+    )
     detail = """case
         when superseded_ns is not null
         then concat('decided ', (decided_ns - superseded_ns) div 1000, ' µs after its successor was initialised')
         else concat('epoch ', producer_epoch, ' after epoch ', epoch_before, ' in the same partition')
     end"""
-    return violations(by_operation, Anomaly.ZOMBIE_WRITE, detail=detail)
+    return violations(by_operation, Anomaly.ZOMBIE_WRITE, detail=detail, harm="given")

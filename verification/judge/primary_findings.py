@@ -19,9 +19,10 @@ first rule that matches attributes a violation to an anomaly that was found in t
 7. `state-divergence` at a place that is a `duplicate`: to that.
 8. `broken-sequence` of a process, if another finding says which record of the process in the same partition is missing,
    duplicated, late or out of order: to the worst of `lost-write`, `torn-transaction`, `inconsistent-offset`,
-   `duplicate`, `reordered-write` and `hung-transaction`. A finding without a place explains any partition. So does a
-   `phantom-record`, which may have come from any. A `zombie-write` of any process in the partition explains it too,
-   because its epoch begins another numbering. If such a violation is itself a consequence, its primary finding counts.
+   `duplicate`, `reordered-write`, `hung-transaction` and `decided-late`. A finding without a place explains any
+   partition. So does a `phantom-record`, which may have come from any. A `zombie-write` of any process in the partition
+   explains it too, because its epoch begins another numbering. If such a violation is itself a consequence, its primary
+   finding counts.
 
 The other anomalies name the record and what was promised about it. A sequence number cannot do that. So a broken
 sequence is a finding of its own only if nothing else shows the defect: if the records were neither promised nor
@@ -141,6 +142,7 @@ _OF_A_RECORD = (
     Anomaly.DUPLICATE,
     Anomaly.REORDERED_WRITE,
     Anomaly.HUNG_TRANSACTION,
+    Anomaly.DECIDED_LATE,
 )
 #: A process (None: any) in a partition (None: any).
 Numbering = tuple[int | None, Partition | None]

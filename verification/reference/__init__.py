@@ -42,6 +42,7 @@ JUDGES: tuple[Callable[[RunIndex], Iterable[RawViolation]], ...] = (
     reads.inconsistent,
     writes.phantom,
     stability.hung,
+    stability.decided_late,
     stability.stuck,
     stability.copied,
     stability.aborted_inputs,

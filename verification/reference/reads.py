@@ -58,13 +58,13 @@ def polls(index: RunIndex) -> Iterator[RawViolation]:
             if spot is None or spot.row is None or spot.row.get("control") is not None or offset in received:
                 continue
             if spot.outcome == "commit" or not observer["committed_reader"]:
-                place = (*partition, offset)
-                yield violation(Anomaly.POLL_SKIP, spot.row, place, observer=observer["observer"])
+                place, harm = (*partition, offset), index.unread(spot, spot.row)
+                yield violation(Anomaly.POLL_SKIP, spot.row, place, observer=observer["observer"], harm=harm)
     for place, spot in index.spots.items():
         end = index.ends.get(place[:2])
-        data = spot.row is not None and spot.row.get("control") is None
-        if data and not spot.uncommitted and end is not None and place[2] < end["high_watermark"]:
-            yield violation(Anomaly.POLL_SKIP, spot.row, place, observer="uncommitted")
+        data = spot.row if spot.row is not None and spot.row.get("control") is None else None
+        if data is not None and not spot.uncommitted and end is not None and place[2] < end["high_watermark"]:
+            yield violation(Anomaly.POLL_SKIP, data, place, observer="uncommitted", harm=index.unread(spot, data))
 
 
 def inconsistent(index: RunIndex) -> Iterator[RawViolation]:
@@ -75,7 +75,8 @@ def inconsistent(index: RunIndex) -> Iterator[RawViolation]:
         identities = {row["identity_digest"] for row in every if row["identity_digest"] is not None}
         if len(contents) > 1 or len(identities) > 1 or _not_the_logs(spot):
             cause = GONE if spot.row is None else None
-            yield violation(Anomaly.INCONSISTENT_OFFSET, _gone(index, spot), place, cause=cause)
+            found = _gone(index, spot)
+            yield violation(Anomaly.INCONSISTENT_OFFSET, found, place, cause=cause, harm=index.given(spot))
 
 
 def captured_twice(index: RunIndex) -> Iterator[RawViolation]:

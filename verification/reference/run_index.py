@@ -131,6 +131,16 @@ class RunIndex:
         operation = self.operation(row)
         return None if operation is None else operation["told"]
 
+    def given(self, spot: Spot) -> int:
+        """1 for a place that a read_committed reader received."""
+        return int(bool(spot.committed) or any(row["committed_reader"] for row in spot.observed))
+
+    def unread(self, spot: Spot, row: Row) -> int:
+        """1 for a record that was promised to its client, and that no read_committed reader received."""
+        operation = self.operation(row)
+        promised = operation is not None and (operation["told"] == "committed" or operation["plain"])
+        return int(promised and not self.given(spot))
+
     def above_lso(self, place: Place) -> bool:
         """Whether a place is at or above its partition's last stable offset."""
         end = self.ends.get(place[:2])

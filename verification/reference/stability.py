@@ -32,6 +32,7 @@ def _superseded(index: RunIndex, operation: Row) -> bool:
 def zombie(index: RunIndex) -> Iterator[RawViolation]:
     """zombie-write, by time and by epoch."""
     first: dict[OperationKey, tuple[Place, Row]] = {}
+    given: set[OperationKey] = set()
     for place, spot, row in index.records():
         if spot.outcome != "commit":
             continue
@@ -41,33 +42,47 @@ def zombie(index: RunIndex) -> Iterator[RawViolation]:
         epoch = spot.row["producer_epoch"] if spot.row is not None else None
         stale = spot.epoch_before is not None and epoch is not None and epoch < spot.epoch_before
         key = (row["process"], row["operation"])
+        if (late or stale) and index.given(spot):
+            given.add(key)
         if (late or stale) and (key not in first or place < first[key][0]):
             first[key] = (place, row)
-    for place, row in first.values():
-        yield violation(Anomaly.ZOMBIE_WRITE, row, place)
+    for key, (place, row) in first.items():
+        yield violation(Anomaly.ZOMBIE_WRITE, row, place, harm=int(key in given))
 
 
-def _open_by_producer(index: RunIndex) -> dict[tuple[int, int, int], list[tuple[int, Row | None]]]:
+#: The offset of an open entry, its record if it has one, and the harm to that record.
+Open = tuple[int, Row | None, int]
+
+
+def _open_by_producer(index: RunIndex) -> dict[tuple[int, int, int], list[Open]]:
     running = {row["producer_id"] for row in index.rows["coordinator_states"] if row["state"] in RUNNING}
-    opened: dict[tuple[int, int, int], list[tuple[int, Row | None]]] = defaultdict(list)
+    opened: dict[tuple[int, int, int], list[Open]] = defaultdict(list)
     for place, spot in index.spots.items():
         if spot.outcome == "open" and spot.row is not None and spot.row["producer_id"] not in running:
-            opened[(*place[:2], spot.row["producer_id"])].append((place[2], spot.row if spot.row["valid"] else None))
+            row = spot.row if spot.row["valid"] else None
+            harm = 0 if row is None else index.unread(spot, row)
+            opened[(*place[:2], spot.row["producer_id"])].append((place[2], row, harm))
     for row in index.rows["open_producers"]:
         if row["producer_id"] not in running:
-            opened[(row["topic_index"], row["partition"], row["producer_id"])].append((row["offset"], None))
+            opened[(row["topic_index"], row["partition"], row["producer_id"])].append((row["offset"], None, 0))
     return opened
 
 
 def hung(index: RunIndex) -> Iterator[RawViolation]:
-    """hung-transaction: open without a running coordinator, or adopted by the next transaction."""
+    """hung-transaction: open without a running coordinator."""
     for (topic_index, partition, _), entries in _open_by_producer(index).items():
         first = min((entry for entry in entries if entry[1] is not None), key=lambda entry: entry[0], default=None)
-        place = (topic_index, partition, min(offset for offset, _ in entries))
-        yield violation(Anomaly.HUNG_TRANSACTION, None if first is None else first[1], place)
+        place = (topic_index, partition, min(offset for offset, *_ in entries))
+        harm = max(each for *_, each in entries)
+        yield violation(Anomaly.HUNG_TRANSACTION, None if first is None else first[1], place, harm=harm)
+
+
+def decided_late(index: RunIndex) -> Iterator[RawViolation]:
+    """decided-late: adopted by the next transaction, and not open any more."""
     for place, spot, row in index.records():
         if spot.adopted and spot.outcome != "open":
-            yield violation(Anomaly.HUNG_TRANSACTION, row, place)
+            other = (index.told(row), spot.outcome) in (("committed", "abort"), ("aborted", "commit"))
+            yield violation(Anomaly.DECIDED_LATE, row, place, harm=index.unread(spot, row) + other)
 
 
 def stuck(index: RunIndex) -> Iterator[RawViolation]:

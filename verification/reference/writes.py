@@ -72,6 +72,7 @@ def torn(index: RunIndex) -> Iterator[RawViolation]:
             operation=key[1],
             cause="lso" if len(found.visible | found.waiting) == found.size else None,
             places=tuple(sorted("" if place is None else ":".join(map(str, place)) for place in places)),
+            harm=int(operation["told"] == "committed"),
         )
 
 
@@ -86,7 +87,7 @@ def hidden(index: RunIndex) -> Iterator[RawViolation]:
             if transaction(index, key, operation).visible:
                 continue
         cause = "lso" if index.above_lso(place) else None
-        yield violation(Anomaly.HIDDEN_COMMITTED, row, place, cause=cause)
+        yield violation(Anomaly.HIDDEN_COMMITTED, row, place, cause=cause, harm=index.unread(spot, row))
 
 
 def duplicate(index: RunIndex) -> Iterator[RawViolation]:
@@ -139,4 +140,4 @@ def phantom(index: RunIndex) -> Iterator[RawViolation]:
             intended = (row["intended_topic_index"], row["intended_partition"])
             wrong = row["index"] >= size or intended != place[:2]
         if wrong:
-            yield violation(Anomaly.PHANTOM_RECORD, row, place)
+            yield violation(Anomaly.PHANTOM_RECORD, row, place, harm=index.given(spot))

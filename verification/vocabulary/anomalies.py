@@ -1,4 +1,4 @@
-"""The twenty-three anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
+"""The twenty-four anomalies that a history of a Kafka cluster can show, with their definitions and their severity.
 
 Names are Jepsen's and Adya's where those exist. Three sources of truth are compared: *told*, the answer to the producer;
 the *log* with its control records; and *delivered*, the records that a consumer received. A definition names a wrong. It
@@ -40,6 +40,7 @@ class Anomaly(StrEnum):
     ILLEGAL_TRANSITION = "illegal-transition"
     HUNG_TRANSACTION = "hung-transaction"
     STUCK_LSO = "stuck-lso"
+    DECIDED_LATE = "decided-late"
     LOST_NODE = "lost-node"
     NO_PROGRESS = "no-progress"
     STRANDED_PRODUCER = "stranded-producer"
@@ -170,6 +171,13 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "Every committed record has to become visible within a bounded time; a last stable offset that does not move"
         " hides all later ones.",
         "",
+    ),
+    Anomaly.DECIDED_LATE: (
+        "The log holds no marker of a transaction on a partition, and the marker of the producer's next transaction there"
+        " decided it.",
+        "A coordinator writes the marker of a transaction before its producer may begin the next one; by the marker of"
+        " another transaction the outcome may differ from the one that was acknowledged.",
+        "A transaction that is still open on the partition at the end is reported as hung-transaction instead.",
     ),
     Anomaly.LOST_NODE: (
         "A node that was started with another release, on the data of the release before it, ended by itself or did not come"

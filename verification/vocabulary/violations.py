@@ -20,7 +20,11 @@ OperationKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawViolation:
-    """A violation as a check found it: `verification.sources.schema.VIOLATIONS` without the run."""
+    """A violation as a check found it: `verification.sources.schema.VIOLATIONS` without the run.
+
+    `harm` orders the examples. It is above 0 where a reader is the victim: a record was acknowledged and no read_committed
+    reader received it, or one received it and must not have. A check sets it where its violations differ in that.
+    """
 
     anomaly: Anomaly
     process: int | None = None
@@ -33,6 +37,7 @@ class RawViolation:
     detail: str = field(default="", compare=False)
     cause: str | None = None
     places: tuple[str, ...] = ()
+    harm: int = 0
 
     @property
     def place(self) -> Place | None:

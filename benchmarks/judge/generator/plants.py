@@ -139,7 +139,7 @@ def adopted(victim: Victim) -> list[FoundViolation]:
         process, slot = int(rows["process"][row]), int(rows["slot"][row])
         if len(victim.in_partition(int(row), process=process, slot=slot + 1, control=DATA)):
             rows["logged"][_marker(victim, int(row))] = 0
-            return [at(rows, int(victim.alongside(int(row))[-1]), Anomaly.HUNG_TRANSACTION)]
+            return [at(rows, int(victim.alongside(int(row))[-1]), Anomaly.DECIDED_LATE)]
     raise AssertionError("a writer's next transaction meets none of the partitions of this one")
 
 

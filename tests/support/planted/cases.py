@@ -55,6 +55,7 @@ CASES: dict[str, Case] = {
         stability.still_running,
         stability.hung_by_leader,
         stability.adopted,
+        stability.adopted_by_an_abort,
         stability.stuck,
         stability.stranded,
         stability.stranded_unclaimed,

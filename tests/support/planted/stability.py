@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.planted.busy import A0, A1, B0, B1, Found, busy, found, torn
 from tests.support.planted.histories import Plant
-from verification.vocabulary.history import Action, Operation, Outcome
+from verification.vocabulary.history import Action, Intent, Operation, Outcome
 
 
 def zombie_by_time(run: str) -> tuple[Plant, set[Found]]:
@@ -73,7 +73,17 @@ def adopted(run: str) -> tuple[Plant, set[Found]]:
     client = planted.client("tx-9")
     _, rows = planted.transaction(client, (A0, A0), decision=None)
     planted.transaction(client, (A0,))
-    return planted.finish(), {found("hung-transaction", rows[1])}
+    return planted.finish(), {found("decided-late", rows[1])}
+
+
+def adopted_by_an_abort(run: str) -> tuple[Plant, set[Found]]:
+    """The next transaction aborts, and its marker aborts both: the one that was acknowledged is lost as well."""
+    planted = busy(run)
+    client = planted.client("tx-9")
+    _, rows = planted.transaction(client, (A0, A0), decision=None)
+    planted.transaction(client, (A0,), intent=Intent.ABORT, decision="abort")
+    lost = {found("lost-write", each) for each in rows}
+    return planted.finish(), {found("decided-late", rows[1]), *lost}
 
 
 def stuck(run: str) -> tuple[Plant, set[Found]]:
