@@ -56,7 +56,9 @@ class Group:
 
     @property
     def aside(self) -> str:
-        """The word for its violations where none of them decides."""
+        """The word for its violations where none of them decides; of a pass, the known bugs that it shows."""
+        if self.worst is Verdict.PASS:
+            return ", ".join(sorted({each.row.seen for each in self.lines} - {""}))
         return aside_of(each.row.aside for each in self.lines if each.row.verdict is Verdict.FAIL)
 
     @property

@@ -18,5 +18,6 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("observer", "a consumer that reads while the scenario runs"),
     ("witness", "the fewest log entries and operations that prove an example"),
     ("KB-16 and so on", "a known bug of the catalogue; a finding has its name only if the evidence has its signature"),
+    ("PASS, KB-16 seen", "nothing that was claimed is violated, and the evidence shows the known bug"),
     ("accepted", "named by the user with --accept or a waiver: it is shown, and does not decide"),
 )

@@ -21,6 +21,7 @@ from reports.formats.write import write_all
 from reports.model.protocol_case import aside_of
 from reports.model.report import Report
 from reports.model.wording import with_aside
+from verification.vocabulary.anomalies import Anomaly
 from verification.vocabulary.releases import SUPPORTED, parse, within
 from verification.vocabulary.verdict import Verdict
 
@@ -28,6 +29,8 @@ from verification.vocabulary.verdict import Verdict
 PYTHON = re.compile(
     r"[\[({:,=] ?None\b|\bNone[\]})]|\bNone is |\b(?:True|False)[\]},]|\{'|\['|`\[\[\d+`|<\w+\.\w+ object|<\w+\.\w+: "
 )
+#: The anomalies of records that readers do not receive.
+UNSEEN = (Anomaly.HUNG_TRANSACTION, Anomaly.HIDDEN_COMMITTED)
 #: Times are kept in nanoseconds and shown in tenths of a second.
 ROUNDED_S = 0.01
 RELEASE = r"\d+\.\d+\.\d+"
@@ -119,7 +122,7 @@ def impact_has_what_was_shown(seen: Shown) -> Iterator[str]:
 
 def releases_agree(seen: Shown) -> Iterator[str]:
     """No box of a known bug says of the run's release, or of one that is known to have it, that it was not tried."""
-    own = seen.report.subject.release
+    own = seen.report.subject.release if not seen.report.parts else ""
     for bug in re.findall(r'id="advice-(KB-\d\d)"', seen.page):
         box = seen.box(bug)
         known = [each.split(" to ") for each in re.findall(RANGE, _between(box, "Known in ", ";"))]
@@ -274,6 +277,16 @@ def summary_agrees(seen: Shown) -> Iterator[str]:
             yield f"results.json has other verdicts on {name}"
 
 
+def first_examples_are_victims(seen: Shown) -> Iterator[str]:
+    """Of records that no reader received, the first example is one: no read_committed reader received it."""
+    for scenario in seen.report.scenarios:
+        for finding in scenario.findings:
+            first = finding.witnesses[0].place if finding.witnesses and finding.anomaly in UNSEEN else ""
+            given = [each.committed for each in finding.around if each.place == first and each.violates]
+            if any(count not in ("", "0") for count in given):
+                yield f"{scenario.key}: the first example of {finding.anomaly}, {first}, was received {given[0]} times"
+
+
 def _bare(text: str) -> str:
     return re.sub(r"[`\\]", "", " ".join(text.split()))
 
@@ -300,6 +313,7 @@ CHECKS: tuple[Check, ...] = (
     known_bugs_are_explained,
     passes_name_known_bugs,
     alerts_agree,
+    first_examples_are_victims,
     summary_agrees,
     plurals_fit,
 )
