@@ -229,7 +229,7 @@ class RunConfig:
         if self.upgrade is not None:
             return (
                 f"tox -e upgrade -- --from {self.upgrade.source} "
-                f"{f'--to {self.release}' if self.build is None else self.selecting} --runtime {self.runtime} "
+                f"{f'--to {self.release}' if self.build is None else self.selecting} {self._where} "
                 f"--client {self.client} --profile {self.profile} --seed {self.seed}"
                 + (" --migrate" if self.upgrade.migrates else "")
                 + (f" --controllers {self.upgrade_options.controllers}" if self.upgrade_options.controllers else "")
@@ -252,16 +252,7 @@ class RunConfig:
         accepted = "".join(f" --accept {each}" for each in self.accepted)
         waivers = f" --waivers {self.waivers}" if self.waivers else ""
         selected = "".join(f' {name} "{each}"' for name, each in (("-k", self.keyword), ("-m", self.markers)) if each)
-        return (
-            self.replay
-            + self.upgrade_options.written
-            + self.own_settings.written
-            + only
-            + rule
-            + accepted
-            + waivers
-            + selected
-        )
+        return self.replay + self.upgrade_options.written + only + rule + accepted + waivers + selected
 
     @property
     def replay_options(self) -> str:
@@ -270,8 +261,8 @@ class RunConfig:
 
     @property
     def _where(self) -> str:
-        """The options that say where brokers run."""
-        return self.given.written if self.given else f"--runtime {self.runtime}"
+        """The options that say where brokers run, and with which settings of the user."""
+        return self.given.written if self.given else f"--runtime {self.runtime}{self.own_settings.written}"
 
     @property
     def _client_options(self) -> str:

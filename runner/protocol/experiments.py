@@ -228,7 +228,7 @@ def case_of(item: pytest.Item, config: RunConfig) -> ProtocolCase:
     name = item.originalname.removeprefix("test_").replace("_", "-")
     marker = item.get_closest_marker("requirement")
     shares, time_critical = _shares(item)
-    where = f" {config.given.written}" if config.given else ""
+    where = f" {config.given.written}" if config.given else config.own_settings.written
     return ProtocolCase(
         key="-".join([family, name, *([] if version is None else [version.lower()])]),
         claim=" ".join((item.function.__doc__ or "").split()),

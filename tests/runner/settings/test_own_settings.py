@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from fixtures.clusters.local.loopback import LoopbackAddresses
+from fixtures.clusters.locks.releases import Release
 from fixtures.clusters.network.port_plan import PortPlan
 from fixtures.clusters.network.topology import Topology
 from fixtures.clusters.spec import ClusterSpec
-from runner.settings.own_settings import OwnSettingsError, SettingsOf, parse_settings, read_settings, reason_of
+from runner.config import Only, Runtime, unreported
+from runner.environment import Environment
+from runner.settings.own_settings import (
+    OwnSettings,
+    OwnSettingsError,
+    SettingsOf,
+    parse_settings,
+    read_settings,
+    reason_of,
+)
+from runner.upgrades.path import UpgradePath
 from tests.support.paths import FIELD_FILES
 
 #: Written by the harness as well, for speed or quiet alone: the user's value may replace it.
@@ -126,6 +140,41 @@ def test_everything_that_places_a_node_is_owned_by_the_harness() -> None:
     assert len(placed) >= 6
     assert [name for name in placed if reason_of(name, SettingsOf.BROKERS) is None] == []
     assert [name for name in FREE if reason_of(name, SettingsOf.BROKERS) is not None or name not in bare] == []
+
+
+def test_every_command_repeats_the_files(tmp_path: Path) -> None:
+    """That of a run, of a scenario and of an upgrade; without them a repetition would show something else."""
+    own = OwnSettings(brokers={"a.b": "1"}, written=" --server-properties own.properties")
+    plain = unreported(Release.parse("4.3.1"), tmp_path, runtime=Runtime.LOCAL)
+    run = replace(plain, own_settings=own)
+    path = UpgradePath(source=Release.parse("4.1.2"), target=Release.parse("4.3.1"))
+    for each in (run, replace(run, only=Only.PROTOCOL), replace(run, upgrade=path)):
+        assert each.replay.count(" --server-properties own.properties") == 1
+        assert each.command.count(" --server-properties own.properties") == 1
+    assert "your settings: brokers: a.b=1" in run.header
+    assert "--server-properties" not in plain.command
+
+
+def test_a_cluster_gets_the_settings_but_keeps_those_that_a_scenario_is_about(tmp_path: Path) -> None:
+    """At the one place where clusters start."""
+    launched: list[ClusterSpec] = []
+    brokers: Any = SimpleNamespace(launch=lambda spec, *_, **__: launched.append(spec))
+    own = OwnSettings(brokers={"num.io.threads": "8", "a.b": "1"})
+    environment = Environment(
+        brokers=brokers, files=cast(Any, None), java=None, clusters_directory=tmp_path, own_settings=own
+    )
+    environment.launch(ClusterSpec(release="4.3.1", broker_settings={"a.b": "2"}))
+    assert launched[0].broker_settings == {"num.io.threads": "8", "a.b": "2"}
+
+
+def test_warnings_come_before_the_run(tmp_path: Path) -> None:
+    """Of the releases that run in it."""
+    own = OwnSettings(topics={"segment.bytes": "524288"})
+    run = replace(unreported(Release.parse("4.0.2"), tmp_path, runtime=Runtime.LOCAL), own_settings=own)
+    path = UpgradePath(source=Release.parse("4.0.2"), target=Release.parse("4.1.2"))
+    upgrade = replace(run, release=path.target, upgrade=path)
+    assert not [each for each in run.header if each.startswith("warning")]
+    assert [each for each in upgrade.header if each.startswith("warning: segment.bytes=524288 is accepted up to")]
 
 
 def test_a_file_that_cannot_be_read_is_named() -> None:
