@@ -102,6 +102,11 @@ def row_of(result: dict[str, Any]) -> dict[str, Any]:
         "key": result["id"],
         "verdict": result["verdict"],
         "convicted": result.get("convicted"),
-        "known_bugs": [finding.get("known_bug") or "" for finding in result.get("findings", [])],
+        "known_bugs": [_name_of(finding) for finding in result.get("findings", [])],
         "seconds": result["seconds"]["actual"] or 0.0,
     }
+
+
+def _name_of(finding: dict[str, Any]) -> str:
+    """The known bug of a finding, else the setting and its value that explain it, else nothing."""
+    return str(finding.get("known_bug") or finding.get("setting", "").partition(" ")[0])

@@ -6,15 +6,16 @@ stopped. After every path `docs/generated/upgrades.md` and the pairs in `docs/ge
 those lines.
 
 A path is as expected when its decision and its known bugs are, it has none of those that it must not have, every control
-was detected, and nothing is inconclusive, an error, or a violation without the name of a known bug. Such a result stays
-valid at any commit, others only at their own.
+was detected, and nothing is inconclusive, an error, or a violation that neither a known bug nor a setting explains. Such
+a result stays valid at any commit, others only at their own.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -64,7 +65,7 @@ class MatrixPath:
     def name(self) -> str:
         """Its name in the table, in `--paths` and in names of directories."""
         words = [f"{self.source}-to-{self.target}", self.client, str(self.seed)]
-        return "-".join([*words, *(each.strip("-").replace("=", "-") for each in self.options)])
+        return "-".join([*words, *(re.sub(r"[=/]", "-", each.strip("-")) for each in self.options)])
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -138,23 +139,28 @@ def render(lines: Iterable[dict[str, Any]]) -> str:
 
 
 def pairs(lines: Iterable[dict[str, Any]]) -> str:
-    """The table of known bugs of upgrades for the track record: the paths that must show each, and those that must not."""
+    """The table for the track record: known bugs and settings, the paths that must show each, and those that must not."""
     results = {line["name"]: line for line in lines}
     paths = matrix()
     rows = [
         [
             bug.id,
             bug.title,
-            *(
-                "<br>".join(_outcome(path, results.get(path.name)) for path in paths if bug.id in pair(path))
-                or "none known"
-                for pair in (attrgetter("bugs"), attrgetter("without"))
-            ),
+            *_sides(bug.id, paths, results),
         ]
         for bug in load_known_bugs().values()
         if any(bug.id in path.bugs for path in paths)
     ]
+    explained = {name: path for path in paths for name in path.bugs if name not in load_known_bugs()}
+    rows += [[name, first.why, *_sides(name, paths, results)] for name, first in explained.items()]
     return "\n".join(["", *markdown_table(["bug", "what", "path with it", "path without it"], rows), "", ""])
+
+
+def _sides(name: str, paths: Sequence[MatrixPath], results: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """The outcomes of the paths that must show a bug or the effect of a setting, and of those that must not."""
+    for pair in (attrgetter("bugs"), attrgetter("without")):
+        outcomes = (_outcome(path, results.get(path.name)) for path in paths if name in pair(path))
+        yield "<br>".join(outcomes) or "none known"
 
 
 def _outcome(path: MatrixPath, line: dict[str, Any] | None) -> str:

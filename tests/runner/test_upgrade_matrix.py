@@ -12,11 +12,12 @@ import pytest
 
 from fixtures.clusters.locks.releases import Release, default_release, supported_releases
 from runner import upgrade_matrix as command
-from runner.matrix_run import chosen
+from runner.matrix_run import chosen, row_of
 from runner.pytest_process import OverdueRunError
 from runner.upgrade_matrix import MatrixPath, main, matrix, objections, outstanding, read, render
 from runner.upgrades.path import UpgradePath
 from verification.known_bugs.catalogue import load as load_known_bugs
+from verification.known_bugs.settings import load as load_effects
 from verification.vocabulary.verdict import Decision, ExitCode
 
 GOOD = MatrixPath(source="4.1.2", target="4.2.1")
@@ -47,12 +48,14 @@ def line(
 def test_the_paths_are_possible_and_cover_the_supported_releases() -> None:
     """At least twenty; every step from line 3, every adjacent pair of supported releases, and controls."""
     paths = matrix()
+    own = {name.partition(": ")[2] for effect in load_effects() for name in effect.settings}
     assert len(paths) >= 20
     assert len({path.name for path in paths}) == len(paths)
     for path in paths:
         UpgradePath(source=Release.parse(path.source), target=Release.parse(path.target))
         assert path.decision in set(Decision)
-        assert {*path.bugs, *path.without} <= set(load_known_bugs())
+        for name in (*path.bugs, *path.without):
+            assert name in load_known_bugs() or name.partition("=")[0] in own
         assert path.why
     pairs = {(path.source, path.target) for path in paths}
     line_3, *line_4 = map(str, supported_releases())
@@ -171,3 +174,16 @@ def test_a_path_that_hangs_is_no_violation(
     monkeypatch.setattr("runner.matrix_run.run_pytest", hang)
     assert main(["--paths", "4.1.2-to-4.2.1"]) == ExitCode.ENVIRONMENT
     assert "4.1.2-to-4.2.1-confluent-1 did not end within 1800 s" in capsys.readouterr().err
+
+
+def test_a_setting_has_a_pair_of_paths_like_a_bug() -> None:
+    """It is the name of the finding that it explains; the same path without it is the good one."""
+    finding = {"known_bug": None, "setting": "segment.bytes=524288 of orders is accepted"}
+    result = {"id": "a", "verdict": "FAIL", "findings": [finding, {"anomaly": "x"}], "seconds": {"actual": 1.0}}
+    assert row_of(result)["known_bugs"] == ["segment.bytes=524288", ""]
+    bad = next(path for path in matrix() if "segment.bytes=524288" in path.bugs)
+    good = next(path for path in matrix() if "segment.bytes=524288" in path.without)
+    assert (bad.source, bad.target) == (good.source, good.target)
+    table = command.pairs([line(bad, *bad.bugs, verdict="FAIL", decision="NO-GO"), line(good)])
+    (row,) = [each for each in table.splitlines() if each.startswith("| segment.bytes=524288 |")]
+    assert row.count("as expected") == 2
