@@ -40,6 +40,7 @@ class DescribedRun:
 
     surroundings = PipelineSurroundings()
     _metrics: MetricSampler | None = None
+    _tried = False
 
     def __init__(self, scenario: Scenario, lane: ScenarioLane) -> None:
         self.scenario = scenario
@@ -94,6 +95,11 @@ class DescribedRun:
         """The settings with which a client library reaches the cluster, besides its bootstrap servers; ours needs none."""
         del client
         return {}
+
+    @property
+    def another_topic(self) -> str:
+        """The topic of a client that is tried when the subject makes no progress."""
+        return f"{self.named}-another-client"
 
     # -- asked by the phases -----------------------------------------------------------------------------------
 

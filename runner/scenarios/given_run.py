@@ -237,7 +237,8 @@ class GivenScenarioRun(ScenarioRun):
         if self._quiescence is None:
             return
         client = self._quiescence.client
-        ours = {f"topic {topic.name}": partial(client.delete_topics, [topic.name]) for topic in self.topics()}
+        names = [*(topic.name for topic in self.topics()), *([self.another_topic] if self._tried else [])]
+        ours = {f"topic {name}": partial(client.delete_topics, [name]) for name in names}
         if group := self.scenario.workload.group(self.named):
             ours[f"group {group}"] = partial(client.delete_groups, [group])
         remove(ours, self.lane.console.detail)

@@ -14,6 +14,7 @@ from chaos.cluster import BrokerId, ClusterView, Link, Position, Site
 from chaos.errors import InjectionError
 from chaos.no_links import NoLinks
 from fixtures.clients.mock_cluster import MockCluster
+from fixtures.errors import EnvironmentProblemError
 from fixtures.recording.recorder import Recorder
 from fixtures.recording.transaction_log_reader import unavailable
 from fixtures.workloads import names, topics
@@ -133,6 +134,10 @@ class MockScenarioRun(ScenarioRun):
 
     def recover(self, *, timeout_s: float) -> None:
         """Nothing was broken."""
+
+    def try_another_client(self, problem: EnvironmentProblemError) -> None:
+        """The mock answers no other client of ours."""
+        raise problem
 
     def settle(self, *, before_fencing: bool) -> None:
         """The mock's last stable offset is its high watermark, always."""

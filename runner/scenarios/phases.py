@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from chaos.errors import NodeLostError
 from chaos.nemesis import Nemesis
 from chaos.schedule import stages
-from fixtures.waiting import await_until
+from fixtures.errors import EnvironmentProblemError
+from fixtures.waiting import WaitTimeoutError, await_until
 from verification.spark.capture import capture
 
 if TYPE_CHECKING:
@@ -58,22 +59,11 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
         with scenario_run.phase("start the workload"):
             scenario_run.start_workload()
         with scenario_run.phase("await steady"):
-            await_steady(scenario_run)
-            scenario_run.await_turn()
-        try:
-            inject_faults(scenario_run)
-            with scenario_run.phase("await recovery"):
-                scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
-            with scenario_run.phase("after-window"):
-                await_after_window(scenario_run)
-        except NodeLostError as lost:
-            scenario_run.tell(f"ends early: {str(lost).splitlines()[0]}")
-            try:
-                take_evidence(scenario_run)
-            except Exception as error:
-                # Too few nodes are left, so there is nothing to judge.
-                lost.add_note(f"the other nodes could not end the run: {error}")
-                raise lost from error
+            steady = await_steady(scenario_run)
+            if steady:
+                scenario_run.await_turn()
+        if steady:
+            run_schedule(scenario_run)
         else:
             take_evidence(scenario_run)
     except BaseException as error:
@@ -82,6 +72,26 @@ def run_scenario(scenario_run: ScenarioRun) -> RunDirectory:
         raise
     scenario_run.close()
     return scenario_run.directory
+
+
+def run_schedule(scenario_run: ScenarioRun) -> None:
+    """Let the schedule strike the clients, watch them recover, and take the evidence; a lost node ends the schedule."""
+    try:
+        inject_faults(scenario_run)
+        with scenario_run.phase("await recovery"):
+            scenario_run.recover(timeout_s=RECOVERY_WITHIN_S)
+        with scenario_run.phase("after-window"):
+            await_after_window(scenario_run)
+    except NodeLostError as lost:
+        scenario_run.tell(f"ends early: {str(lost).splitlines()[0]}")
+        try:
+            take_evidence(scenario_run)
+        except Exception as error:
+            # Too few nodes are left, so there is nothing to judge.
+            lost.add_note(f"the other nodes could not end the run: {error}")
+            raise lost from error
+    else:
+        take_evidence(scenario_run)
 
 
 @contextmanager
@@ -105,10 +115,11 @@ def take_evidence(scenario_run: ScenarioRun) -> None:
         scenario_run.clear()
 
 
-def await_steady(scenario_run: ScenarioRun) -> None:
+def await_steady(scenario_run: ScenarioRun) -> bool:
     """Wait until clients work and the before-window is full, so that the fault strikes running clients.
 
-    A pipeline must have copied enough as well. Raises EnvironmentProblemError when it cannot go on.
+    A pipeline must have copied enough as well. False if that does not come although another client can work on the cluster:
+    the run is judged as far as it went. Raises EnvironmentProblemError if that one cannot work either.
     """
     need, copies = scenario_run.floor("ok_before"), scenario_run.floor("copied_before")
     pipeline = scenario_run.surroundings.pipeline
@@ -118,6 +129,8 @@ def await_steady(scenario_run: ScenarioRun) -> None:
         if copies:
             # Without its pipeline no fault strikes anything. Other clients that fail have successors, and are named later.
             scenario_run.require_working()
+            if scenario_run.workload.given_up:
+                return True
         worked = scenario_run.workload.progress().ok >= need
         long_enough = time.monotonic() - began >= scenario_run.scenario.observe_s
         return worked and long_enough and (not copies or scenario_run.copied() >= copies)
@@ -130,12 +143,17 @@ def await_steady(scenario_run: ScenarioRun) -> None:
         said = f"its log ends: {log}" if log else "its log is empty"
         return f"{scenario_run.copied()} offsets; {f'{problem} ' if problem else ''}{said}; {progress}"
 
-    await_until(
-        steady,
-        f"{f'{copies} offsets of outputs from the pipeline, and ' if copies else ''}{need} operations answered ok",
-        timeout_s=pipeline.ready_within_s if copies and pipeline else STEADY_WITHIN_S,
-        last=seen,
-    )
+    try:
+        await_until(
+            steady,
+            f"{f'{copies} offsets of outputs from the pipeline, and ' if copies else ''}{need} operations answered ok",
+            timeout_s=pipeline.ready_within_s if copies and pipeline else STEADY_WITHIN_S,
+            last=seen,
+        )
+    except WaitTimeoutError as late:
+        scenario_run.try_another_client(late)
+        return False
+    return not (copies and scenario_run.workload.given_up)
 
 
 def inject_faults(scenario_run: ScenarioRun) -> None:
@@ -162,6 +180,8 @@ def inject_faults(scenario_run: ScenarioRun) -> None:
 
 def quiesce(scenario_run: ScenarioRun, *, drain_within_s: float = DRAIN_WITHIN_S) -> None:
     """Let a pipeline empty its own topics, end the writers, wait until readers are not held back, fence, drain."""
+    if given_up := scenario_run.workload.given_up:
+        scenario_run.try_another_client(EnvironmentProblemError(" ".join(given_up)))
     if scenario_run.experiment().pipeline is not None:
         with scenario_run.phase("drain the pipeline"):
             scenario_run.drain_pipeline(feeder_within_s=STOP_WITHIN_S)

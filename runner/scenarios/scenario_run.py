@@ -20,6 +20,7 @@ from chaos.operations.rolling import require_running
 from fixtures.clients.registry import client_kind
 from fixtures.clusters.health import await_healthy
 from fixtures.errors import EnvironmentProblemError, SamplingError
+from fixtures.recording.another_client import write_transaction
 from fixtures.recording.metric_sampler import MeteredCluster, MetricSampler
 from fixtures.recording.quiescence import Quiescence
 from fixtures.recording.recorder import Recorder
@@ -30,6 +31,7 @@ from fixtures.workloads.upgrade import JAVA as UPGRADED_CLIENT
 from runner.scenarios.described_run import DescribedRun
 from runner.scenarios.pipeline_surroundings import PipelineSurroundings
 from verification.evidence import transaction_log_file
+from verification.evidence.stalls.unserved_clients import ANOTHER_CLIENT
 from verification.vocabulary.history import FaultRecord, Phase
 from verification.vocabulary.transaction_log import TOPIC as TRANSACTION_LOG
 from wire.errors import WireError
@@ -37,6 +39,8 @@ from wire.messages import Definitions
 from wire.values import TopicPartition
 
 LOG = logging.getLogger(__name__)
+#: Far more than a cluster needs that serves its clients; the evidence says how long it took.
+ANOTHER_CLIENT_WITHIN_S = 30.0
 
 
 class ScenarioRun(DescribedRun):
@@ -169,6 +173,27 @@ class ScenarioRun(DescribedRun):
             lost=lost,
         )
 
+    def try_another_client(self, problem: EnvironmentProblemError) -> None:
+        """Let a client that is no subject write to the cluster. Raises `problem` if it cannot either."""
+        if self._tried:
+            return
+        failed_in = self.phase_name
+        try:
+            with self.phase(ANOTHER_CLIENT):
+                self.ends()
+                self._tried = True
+                write_transaction(
+                    self.quiescence.client,
+                    self.another_topic,
+                    replication=self.scenario.replication,
+                    within_s=ANOTHER_CLIENT_WITHIN_S,
+                )
+        except WireError as error:
+            self.phase_name = failed_in
+            problem.add_note(f"another client cannot work either: {error}")
+            raise problem from error
+        self.tell(f"judged as far as it went: {problem} Another client writes and commits.")
+
     def drain_pipeline(self, *, feeder_within_s: float) -> None:
         """Let a pipeline work off what it has taken on; without that its copies are not judged (floor `drained`)."""
         group, pipeline = self.scenario.workload.group(self.named), self.surroundings.pipeline
@@ -287,7 +312,7 @@ class ScenarioRun(DescribedRun):
             last_first.callback(self._stop_sampler)
 
     def require_working(self) -> None:
-        """Raise EnvironmentProblemError when a process failed that is no subject, or no successor of a subject goes on."""
+        """Raise EnvironmentProblemError when a process failed that is no subject."""
         if self.workload.problems:
             raise EnvironmentProblemError(f"The workload's own processes failed: {' '.join(self.workload.problems)}")
 

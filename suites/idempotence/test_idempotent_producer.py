@@ -11,7 +11,7 @@ from fixtures.workloads import IdempotentAppend
 from runner.scenarios.scenario import THREE_BROKERS, RunScenario, requirement
 
 
-@requirement("IDEMP-28", "IDEMP-18", "IDEMP-20", "REC-04")
+@requirement("IDEMP-28", "IDEMP-18", "IDEMP-20", "REC-04", "EXP-12")
 def test_leader_crash_while_sending(run: RunScenario) -> None:
     """A leader's crash between append and acknowledgement neither loses nor duplicates nor reorders a record."""
     run(

@@ -7,7 +7,7 @@ from runner.scenarios.scenario import FLOORS, THREE_BROKERS, TRANSACTIONS, RunSc
 
 
 @smoke
-@requirement("TXN-16", "TXN-25", "ISO-02", "ISO-05")
+@requirement("TXN-16", "TXN-25", "ISO-02", "ISO-05", "EXP-12")
 def test_transactions_without_faults(run: RunScenario) -> None:
     """Without faults every committed transaction is visible as a whole and no aborted one is."""
     run(

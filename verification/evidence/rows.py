@@ -15,7 +15,7 @@ from typing import Any
 from verification.evidence import lso_samples, transaction_log_rows
 from verification.evidence.row_types import Columns, Row, Rows
 from verification.evidence.run_evidence import RunEvidence
-from verification.evidence.stalls import lost_nodes, silences, standstills
+from verification.evidence.stalls import lost_nodes, silences, standstills, unserved_clients
 from verification.vocabulary.experiment import AT_LEAST_ONCE, IsolationLevel
 from verification.vocabulary.history import Action, Operation, Settled
 from verification.vocabulary.identity import decode, text_digest
@@ -151,6 +151,7 @@ def walked_rows(run: RunEvidence) -> Rows:
         "transaction_log": transaction_log_rows.rows(run),
         "lost_nodes": lost_nodes.rows(run),
         "standstills": standstills.rows(run),
+        "unserved_clients": unserved_clients.rows(run),
         "silences": silences.rows(run),
         "counts": list(run.counts),
         "kept_counts": _kept_counts(run),

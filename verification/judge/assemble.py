@@ -12,7 +12,7 @@ from verification.checks.examples import examples as chosen
 from verification.coverage.coverage import coverage
 from verification.evidence import transaction_log_rows
 from verification.evidence.run_evidence import RunEvidence
-from verification.evidence.stalls import late_completions, lost_nodes
+from verification.evidence.stalls import late_completions, lost_nodes, unserved_clients
 from verification.judge.circumstances import shown
 from verification.judge.decision import VerdictInputs, decide
 from verification.judge.witness import witness
@@ -98,7 +98,13 @@ def conclude(
             experiment=evidence.experiment,
             findings=_findings(evidence, attributed, around, known or {}),
             coverage=covered or (),
-            crashed=(*crashed, *uncounted, *unknown, *lost_nodes.excused(evidence)),
+            crashed=(
+                *crashed,
+                *uncounted,
+                *unknown,
+                *lost_nodes.excused(evidence),
+                *unserved_clients.excused(evidence),
+            ),
             counts=_counts(evidence),
             log_unjudged=transaction_log_rows.unjudged(evidence),
             allowed=attributed.allowed,

@@ -30,6 +30,8 @@ from verification.vocabulary.violations import RawViolation
 TRANSACTION_VERSION = "transaction.version"
 #: The requirement that the transaction log decides, after every run that has one, whatever the run claims.
 STATE_MACHINE = "COORD-01"
+#: Both forbid `no-progress`, of other subjects.
+OF_PIPELINES, OF_CLIENTS = "GRP-21", "EXP-12"
 #: The anomalies that at-least-once allows of copies, and a consequence of them that it allows: the count of a duplicate. A
 #: run that claims it decides no requirement that forbids one of them.
 ALLOWS = (Anomaly.DUPLICATE, Anomaly.OUTPUT_WITHOUT_OFFSET)
@@ -148,15 +150,18 @@ def _requirement(
 def attributed(anomaly: str, rows: dict[str, Requirement], experiment: Experiment) -> str | None:
     """The requirement that a finding counts against when no claimed requirement forbids it.
 
-    It is the first one that forbids the finding and applies to the subject. Stochastic requirements come first, because
-    runs like this one decide them.
+    It is the first one that forbids the finding and applies to the subject and its kind. Stochastic requirements come
+    first, because runs like this one decide them.
     """
     forbidding = [
         each
         for each in rows.values()
         if Anomaly(anomaly) in each.forbids and each.level is not Level.INFO and _applies(each, experiment)
     ]
-    forbidding.sort(key=lambda each: (each.decided is not Decidability.STOCHASTIC, each.level is not Level.MUST))
+    others = OF_CLIENTS if experiment.pipeline is not None else OF_PIPELINES
+    forbidding.sort(
+        key=lambda each: (each.id == others, each.decided is not Decidability.STOCHASTIC, each.level is not Level.MUST)
+    )
     return forbidding[0].id if forbidding else None
 
 

@@ -188,10 +188,11 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
     ),
     Anomaly.NO_PROGRESS: (
         "A pipeline committed no output for 90 s, although all its instances ran, no fault held, and committed inputs had"
-        " waited for as long.",
-        "An exactly-once pipeline may be late by a session, a transaction timeout and a start; one that stands for ever"
-        " delivers nothing.",
-        "A pipeline whose machine was too slow for its clients as well is no finding.",
+        " waited for as long; or a third of a client's operations had no acknowledgement, or its processes ended again and"
+        " again, while no fault held and another client worked on the same cluster.",
+        "A client or an exactly-once pipeline may be late by a session, a transaction timeout and a start; one that stands"
+        " for ever delivers nothing.",
+        "A pipeline or client whose machine was too slow for other clients as well is no finding.",
     ),
     Anomaly.STRANDED_PRODUCER: (
         "A transactional producer received an error after which it can never go on, although no other producer had"

@@ -119,7 +119,9 @@ class Operation:
 class ProcessRecord:
     """One client process: a program instance from its start to its end.
 
-    `library` names its library with the version, in workloads whose clients are of several.
+    `library` names its library with the version, in workloads whose clients are of several. `given_up_since_ns` is that of a
+    process which got no successor, because those before it had ended by themselves as well: when the fifth from the end of
+    them was started.
     """
 
     process: Int64
@@ -133,6 +135,7 @@ class ProcessRecord:
     transactional_id: str | None = None
     group: str | None = None
     library: str | None = None
+    given_up_since_ns: Int64 | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

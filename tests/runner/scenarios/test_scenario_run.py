@@ -101,7 +101,8 @@ def test_a_lost_node_ends_the_schedule_and_not_the_run(tmp_path: Path, monkeypat
     for name in ("recover", "input_ends"):
         monkeypatch.setattr(MockScenarioRun, name, lambda *_, name=name, **__: done.append(name))
     monkeypatch.setattr(MockScenarioRun, "tell", lambda _, text: done.append(text))
-    monkeypatch.setattr(phases, "await_steady", lambda _: None)
+    monkeypatch.setattr(phases, "await_steady", lambda _: True)
+    monkeypatch.setattr(MockScenarioRun, "await_turn", lambda _: None)
     monkeypatch.setattr(phases, "inject_faults", lost_node)
     monkeypatch.setattr(phases, "take_evidence", lambda _: done.append("evidence"))
     assert run_scenario(scenario_run) is scenario_run.directory
@@ -125,7 +126,9 @@ def test_a_pipeline_that_never_becomes_ready_is_named_with_its_last_words(
     floors = (SimpleNamespace(name="copied_before", need=10), SimpleNamespace(name="ok_before", need=3))
     scenario_run.scenario = SimpleNamespace(floors=floors, observe_s=0)  # type: ignore[assignment]
     answered = SimpleNamespace(ok=7)
-    scenario_run.workload = SimpleNamespace(problems=(), progress=lambda: answered, pipeline_log=lambda: log)  # type: ignore[assignment]
+    scenario_run.workload = SimpleNamespace(
+        problems=(), given_up=(), progress=lambda: answered, pipeline_log=lambda: log
+    )  # type: ignore[assignment]
     monkeypatch.setattr(MockScenarioRun, "copied", lambda _: 0)
     workload: Any = SimpleNamespace(pipeline=SimpleNamespace(ready_within_s=0.3))
     scenario_run.surroundings = PipelineSurroundings(workload=workload)
