@@ -73,6 +73,7 @@ class RunConfig:
     """One conformance run as asked for. `keyword` and `markers` narrow it: such a run is PARTIAL and never GO.
 
     `only` restricts it to one kind of experiments, and None is both. So many scenarios run at a time as there are `lanes`.
+    A violation that no known bug explains is repeated at most `repeats` times.
     With `strict` every violation decides. Of pipelines only those are tried that `pipelines_asked` names, as `NAME` or
     `NAME@VERSION`. `build` has the jars of `release` if it is a build of your own. Brokers run in
     `image` if the user named one. `client_driver` is the command line of a
@@ -96,6 +97,7 @@ class RunConfig:
     baseline: Path | None = None
     only: Only | None = None
     lanes: int = 1
+    repeats: int = 0
     strict: bool = False
     markers: str = ""
     pipeline: Pipeline | None = None

@@ -65,6 +65,20 @@ class Experiments(ABC):
     def conclude(self, item: pytest.Item) -> Verdict:
         """Record and print the verdict of an item that has ended. Raises the error of a mistake of ours."""
 
+    @abstractmethod
+    def unexplained(self, item: pytest.Item) -> bool:
+        """Whether an item that was concluded proved a violation that no known bug explains."""
+
+    @abstractmethod
+    def begin_again(
+        self, item: pytest.Item, number: int, environment: Environment, ended: Callable[[pytest.Item], None]
+    ) -> None:
+        """Perform an item once more in the background, alone on a cluster of its own. Evidence is in `repeats/NUMBER`."""
+
+    @abstractmethod
+    def conclude_again(self, item: pytest.Item) -> None:
+        """Record and print the verdict of an item that was performed again and has ended."""
+
     def end_early(self) -> bool:
         """Bring what runs to its normal end, if that is possible; whether it is. Called by a signal handler."""
         return False

@@ -9,6 +9,7 @@ interruption is 5, unless a violation was proven before.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from runner.run_record_writer import RunRecordWriter
 
 #: Ctrl-C ends the wait for a verdict at once. This bounds the wait after one that Python dropped (`StopRequests`).
-LOOK_EVERY_S = 0.5
+LOOK_EVERY_S, LOOK_AGAIN_S = 0.5, 0.1
+#: Repetitions take no more than a quarter of the time of a run. A minute is enough for one or two scenarios of a short run.
+REPEATED_WITHIN_S, REPEATED_SHARE = 60.0, 0.25
 WORDS = {
     Verdict.PASS: "pass",
     Verdict.NOT_APPLICABLE: "not applicable",
@@ -168,11 +171,34 @@ class RunPlugin:
         progress = RunProgress(record.planned, record.ended, record.config, self._verdicts, record.anomalies)
         alone = [item for item in items if self._kind(item).alone(item)]
         self.console.follow("run", progress.line)
+        began_s = time.monotonic()
         try:
             for together in ([item for item in items if item not in alone], alone):
                 self._perform_together(together)
+            self._repeat(items, within_s=max(REPEATED_WITHIN_S, REPEATED_SHARE * (time.monotonic() - began_s)))
         finally:
             self.console.unfollow("run")
+
+    def _repeat(self, items: Sequence[pytest.Item], *, within_s: float) -> None:
+        """Repeat each violation that no known bug explains, alone: whether it is a race. Nothing begins after `within_s`."""
+        environment, repeats = self.record.environment, self.record.config.repeats
+        assert environment is not None, "the environment was prepared"
+        found = [item for item in items if repeats and self._kind(item).unexplained(item)]
+        until_s = time.monotonic() + within_s
+        for number in range(1, repeats + 1):
+            for item in found:
+                if self._ends_early or time.monotonic() > until_s:
+                    return
+                ended: SimpleQueue[pytest.Item] = SimpleQueue()
+                try:
+                    self._kind(item).begin_again(item, number, environment, ended.put)
+                    while ended.empty():
+                        self._raise_if_stopped()
+                        time.sleep(LOOK_AGAIN_S)
+                except BaseException:
+                    self._break_off()
+                    raise
+                self._kind(item).conclude_again(item)
 
     def _perform_together(self, items: Sequence[pytest.Item]) -> None:
         environment = self.record.environment

@@ -27,7 +27,7 @@ from runner.given.preflight import preflight
 from runner.report_files import download, keep_baseline, write_report, written_to
 from runner.run_log import RunLog
 from runner.run_progress import estimated_s
-from verification.vocabulary.verdict import ExitCode
+from verification.vocabulary.verdict import ExitCode, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,6 +132,12 @@ class RunRecordWriter:
         with self._writing, written_to(self.config.directory):
             self.ended[ended.key] = ended
             self._write(RunState.RUNNING)
+
+    def end_again(self, key: str, verdict: Verdict, reason: str) -> None:
+        """Record and print the verdict of a repetition."""
+        ended = self.ended[key]
+        self.end(replace(ended, repeats=(*ended.repeats, verdict.name)))
+        self.console.say(f"{verdict.name:14} {key}, repetition {len(ended.repeats) + 1}, alone: {reason}")
 
     def place(self, key: str) -> str:
         """The place of a scenario in the plan, such as `[3/28]`."""

@@ -78,7 +78,8 @@ def load_scenario(
     timeline = explained(timeline, directory.brokers) if timeline else None
     # A broken environment leaves signs that say nothing about the subject.
     signs = () if files.judged or (ended and ended.error) else warning_signs(files.history, timeline)
-    reason = "; ".join([reason, *(("warning signs: " + ", ".join(signs),) if signs else ())])
+    rate = ended.rate if ended else ""
+    reason = "; ".join([reason, *([f"warning signs: {', '.join(signs)}"] if signs else []), *([rate] if rate else [])])
     judged, known = files.judged, witnesses.context(files.history)
     records = _records(directory, judged)
     findings, damaged = _findings(files, around, directory, known, records)

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from reports.model.errors import UnfitRunRecordError
+from reports.model.wording import counted
 from verification.evidence.atomic_write import atomic_write
 from verification.evidence.run_rule import FORMAT, KIND
 from verification.vocabulary import strict_json
 from verification.vocabulary.strict_json import Float64, Int64
+from verification.vocabulary.verdict import Verdict
 
 
 class RunState(StrEnum):
@@ -62,13 +64,25 @@ class Planned:
 class Ended:
     """A planned scenario that ended: its duration in seconds, and a sentence when the environment failed.
 
-    `inapplicable` says why it cannot run on this kind of cluster.
+    `inapplicable` says why it cannot run on this kind of cluster. `repeats` are the verdicts of its repetitions, each alone
+    on a cluster of its own, whose evidence is in `repeats/1/runs/KEY`, `repeats/2/runs/KEY` and so on.
     """
 
     key: str
     seconds: Float64
     error: str = ""
     inapplicable: str = ""
+    repeats: tuple[str, ...] = ()
+
+    @property
+    def rate(self) -> str:
+        """How often a violation was seen, the first time included, of all times that decided; empty without repetitions."""
+        if not self.repeats:
+            return ""
+        seen, passed = self.repeats.count(Verdict.FAIL.name), self.repeats.count(Verdict.PASS.name)
+        rest = len(self.repeats) - seen - passed
+        undecided = f"; {counted(rest, 'repetition')} decided nothing" if rest else ""
+        return f"repeated alone: seen in {1 + seen} of {1 + seen + passed} runs{undecided}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

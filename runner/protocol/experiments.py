@@ -6,7 +6,7 @@ every other lane of the run is empty.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -22,13 +22,17 @@ from runner.environment import Environment
 from runner.errors import ENVIRONMENT_ERRORS
 from runner.experiments import Experiments
 from runner.given.look import looked_at
-from runner.lanes import Lanes
+from runner.lanes import Lanes, Queue
 from runner.protocol.case_runner import CaseResult, CaseRunner, ProtocolCase
 from runner.protocol.given_cases import hindrance, without_commands
 from runner.protocol.queues import queues
 from runner.protocol.shared_outages import OUTAGES
 from runner.protocol.toolkit.case import Needs
 from runner.run_record_writer import RunRecordWriter
+from verification.evidence.run_directory import SCRIPT
+from verification.known_bugs.catalogue import load as known_bugs
+from verification.known_bugs.script_matching import known_as
+from verification.scripts import script as scripts
 from verification.vocabulary.verdict import Verdict
 from wire.transaction_versions import TransactionVersion
 
@@ -141,14 +145,46 @@ class ProtocolExperiments(Experiments):
         if self._lanes and not self._alone:
             self._lanes[-1].widen(self.config.case_lanes_at_last)
 
-    def _case_runner(self, environment: Environment, lane: int) -> CaseRunner:
-        """The case runner of a lane, whose clusters have directories of their own."""
+    def unexplained(self, item: pytest.Item) -> bool:
+        """Whether a case failed, and no known bug has its name."""
+        key = self._case(item).key
+        if self._outcomes[key].exception() is not None:
+            return False
+        outcome = self._outcomes[key].result()
+        if outcome.verdict is None or outcome.verdict.verdict is not Verdict.FAIL:
+            return False
+        script = scripts.read(self.config.directory / "runs" / key / SCRIPT)
+        return not any(each.named for each in known_as(script, outcome.verdict, known_bugs().values()))
+
+    def begin_again(
+        self, item: pytest.Item, number: int, environment: Environment, ended: Callable[[pytest.Item], None]
+    ) -> None:
+        """Perform a case once more on a fresh cluster."""
+        case, place = self._case(item), f"repeats/{number}"
+        performer = partial(self._case_runner, environment, place=place)
+        lanes = Lanes([Queue(deque([[case]]))], performer, lanes=1, helped_from=1)
+        self._lanes.append(lanes)
+        lanes.outcomes[case.key].add_done_callback(lambda _: ended(item))
+        lanes.start()
+
+    def conclude_again(self, item: pytest.Item) -> None:
+        """Record and print the verdict of the repetition."""
+        key = self._case(item).key
+        outcome = self._lanes[-1].outcomes[key].result()
+        judged = outcome.verdict
+        self.record.end_again(
+            key, judged.verdict if judged else Verdict.ERROR, judged.reason if judged else outcome.broke
+        )
+
+    def _case_runner(self, environment: Environment, lane: int, *, place: str = "") -> CaseRunner:
+        """The case runner of a lane, whose clusters have directories of their own; `place` has evidence of repetitions."""
         own = replace(
-            without_commands(environment), clusters_directory=environment.clusters_directory / f"cases-{lane + 1}"
+            without_commands(environment),
+            clusters_directory=environment.clusters_directory / place / f"cases-{lane + 1}",
         )
         return CaseRunner(
             own,
-            self.config.directory,
+            self.config.directory / place,
             release=self.config.release.version,
             prefix=self.config.prefix,
             say=self.record.console.detail,

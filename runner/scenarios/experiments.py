@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -63,6 +63,7 @@ class ScenarioExperiments(Experiments):
         self._scenarios: dict[str, Scenario] = {}
         self._resources: RunResources | None = None
         self._lanes: Lanes[Scenario, Judgement] | None = None
+        self._again: Lanes[Scenario, Judgement] | None = None
         self._counting = threading.Lock()
         self._left = 0
         self._passed = PassedWindows()
@@ -202,6 +203,57 @@ class ScenarioExperiments(Experiments):
         self.record.console.say(f"{word:13} {key}  {self.record.ended[key].seconds:.0f} s  {verdict.reason}")
         return verdict.verdict
 
+    def unexplained(self, item: pytest.Item) -> bool:
+        """Whether a scenario of the subject has a finding without the name of a known bug."""
+        outcome = self._lanes.outcomes.get(self._key(item)) if self._lanes else None
+        if outcome is None or outcome.cancelled() or outcome.exception() is not None:
+            return False
+        judgement = outcome.result()
+        if judgement.cancelled() or judgement.exception() is not None:
+            return False
+        verdict = judgement.result()
+        failed = verdict.verdict is Verdict.FAIL and not verdict.control
+        return failed and any(each.known_bug is None for each in verdict.findings)
+
+    def begin_again(
+        self, item: pytest.Item, number: int, environment: Environment, ended: Callable[[pytest.Item], None]
+    ) -> None:
+        """Run a scenario once more on a fresh cluster, and judge it at once."""
+        del environment  # the resources have it
+        from runner.scenarios.scenario_runner import ScenarioRunner
+
+        resources, key = self._resources, self._key(item)
+        assert resources is not None, "the scenario was run"
+
+        def performed(outcome: Future[Judgement]) -> None:
+            if outcome.cancelled() or outcome.exception() is not None:
+                ended(item)
+            else:
+                outcome.result().add_done_callback(lambda _: ended(item))
+                resources.judge_now()
+
+        own = resources.lane(self.config.lanes + number)
+        own = replace(own, config=replace(self.config, directory=self.config.directory / "repeats" / str(number)))
+        self._again = Lanes(
+            [Queue(deque([[self._scenarios[key]]]))],
+            lambda _: ScenarioRunner(own, self.record, resources.judge_later, repeats=number),
+            lanes=1,
+            helped_from=1,
+        )
+        self._again.outcomes[key].add_done_callback(performed)
+        self._again.start()
+
+    def conclude_again(self, item: pytest.Item) -> None:
+        """Record and print the verdict of the repetition."""
+        assert self._again is not None, "the scenario was run again"
+        key = self._key(item)
+        outcome = self._again.outcomes[key]
+        error = outcome.exception() or outcome.result().exception()
+        if error is not None and not isinstance(error, ENVIRONMENT_ERRORS):
+            raise error
+        judged = None if error else outcome.result().result()
+        self.record.end_again(key, judged.verdict if judged else Verdict.ERROR, judged.reason if judged else str(error))
+
     def _verdict(self, key: str) -> ScenarioVerdict | None:
         """The verdict of a scenario; None when it could not be run or judged, which is printed and recorded."""
         assert self._lanes is not None, "the scenario has ended"
@@ -249,13 +301,18 @@ class ScenarioExperiments(Experiments):
         if self._lanes is None or self._resources is None:
             return
         try:
-            self._lanes.close()
+            self._close_lanes()
         except ENVIRONMENT_ERRORS as error:
             self.record.broken(f"closing down: {error}")
         self._resources.judge_now()
         ended = [each for each in self._lanes.outcomes.values() if each.done() and not each.cancelled()]
         performed = [each for each in ended if each.exception() is None]
         wait([each.result() for each in performed], timeout=JUDGED_WITHIN_S)
+
+    def _close_lanes(self) -> None:
+        with ExitStack() as ending:
+            for each in filter(None, (self._lanes, self._again)):
+                ending.callback(each.close)
 
     def hurry(self) -> None:
         """Do not wait for a judgement; clusters and clients are still ended."""
@@ -268,8 +325,7 @@ class ScenarioExperiments(Experiments):
             return
         resources, self._resources = self._resources, None
         try:
-            if self._lanes is not None:
-                self._lanes.close()
+            self._close_lanes()
         finally:
             resources.close()
         if not interrupted:

@@ -35,11 +35,18 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
     """Runs scenarios on the cluster of a lane."""
 
     def __init__(
-        self, lane: ScenarioLane, record: RunRecordWriter, judge_later: Callable[[RunDirectory], Judgement]
+        self,
+        lane: ScenarioLane,
+        record: RunRecordWriter,
+        judge_later: Callable[[RunDirectory], Judgement],
+        *,
+        repeats: int = 0,
     ) -> None:
+        """`repeats` is the number of a repetition, whose end the caller records."""
         self._lane = lane
         self._record = record
         self._judge_later = judge_later
+        self._repeats = repeats
         self._changing = threading.Lock()
         self._running: int | None = None
         self._interrupted = self._complete = False
@@ -73,7 +80,7 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
 
     def _run(self, scenario: Scenario) -> RunDirectory:
         console, key, began = self._lane.console, scenario.key, time.monotonic()
-        place = self._record.place(key)
+        place = f"[repetition {self._repeats}]" if self._repeats else self._record.place(key)
         console.detail(f"{place} {key}", indent=0)
         error = ""
         given = GivenScenarioRun if self._lane.config.given else ScenarioRun
@@ -95,7 +102,8 @@ class ScenarioRunner(Performer[Scenario, Judgement]):
             return directory
         finally:
             console.unfollow(key)
-            self._record.end(Ended(key=key, seconds=time.monotonic() - began, error=error))
+            if not self._repeats:
+                self._record.end(Ended(key=key, seconds=time.monotonic() - began, error=error))
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the thread of a running scenario, once; no other scenario begins."""

@@ -48,7 +48,7 @@ Stored = CellStore[str, dict[str, Any]]
 def perform(run: SoakRun) -> dict[str, Any]:
     """Perform one run under its load and return its line, which says where a run with something unexplained is kept."""
     directory = KEPT / f"{run.name}-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
-    options = [f"--kafka={run.release}", "--runtime=local", f"--seed={run.seed}"]
+    options = [f"--kafka={run.release}", "--runtime=local", f"--seed={run.seed}", "--repeat=5"]
     began = time.monotonic()
     try:
         with under(run.load):
