@@ -96,6 +96,7 @@ def _violations(report: Report) -> Iterator[Reason]:
 
 
 def _place(tried: Tried, what: str) -> ReasonPlace:
+    what = "; ".join(filter(None, [what, tried.rate]))
     return ReasonPlace(key=tried.key, what=what, conditions=str(tried.conditions or ""))
 
 

@@ -143,7 +143,7 @@ def _lasted_s(script: Script, own_s: float) -> float:
 def _ended(report: ScriptCase, ended: Ended, script: Script) -> ScriptCase:
     """The case with facts of the run record: the whole duration, and an error after the script."""
     reason = "; ".join(filter(None, [report.reason, ended.rate]))
-    report = replace(report, actual_s=_lasted_s(script, ended.seconds), reason=reason)
+    report = replace(report, actual_s=_lasted_s(script, ended.seconds), reason=reason, rate=ended.rate)
     if ended.error and report.aside and report.without_findings < Verdict.ERROR:
         reason = reason_with(report.reason, report.aside, ended.error)
         return replace(report, without_findings=Verdict.ERROR, reason=reason)

@@ -91,6 +91,7 @@ def load_scenario(
         claim=planned.claim if planned else "",
         verdict=verdict,
         reason=reason,
+        rate=rate,
         control=_is_control(files, planned),
         convicted=judged.convicted if judged else None,
         accepted=accepted,

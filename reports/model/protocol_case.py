@@ -50,6 +50,10 @@ class Tried(Protocol):
         """The reason for the verdict in one sentence."""
 
     @property
+    def rate(self) -> str:
+        """How often a violation was seen that was repeated; empty where none was."""
+
+    @property
     def accepted(self) -> bool:
         """Whether every violation was accepted."""
 
@@ -177,13 +181,15 @@ class ScriptCase:
     `key` names its directory and its anchor. `script` is the path of its script relative to the loaded directory, empty
     when there is none. `run` is the id of this execution. `accepted` is True when the violation is accepted.
     `without_findings` is the verdict without a violation that does not decide. `part` is the name of its run in a merged
-    report. `setting` says which setting of the user explains its violation, in sentences.
+    report. `setting` says which setting of the user explains its violation, in sentences. `rate` says how often
+    a violation was seen that was repeated.
     """
 
     key: str
     claim: str
     verdict: Verdict
     reason: str
+    rate: str = ""
     accepted: bool = False
     without_findings: Verdict = Verdict.PASS
     requirements: tuple[RequirementVerdict, ...] = ()

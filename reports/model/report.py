@@ -172,7 +172,8 @@ class ScenarioReport:
     the name of its run in a merged report. `topics` have partitions, replication factor and min ISR of each topic.
     `judge` is the command that judges evidence without a verdict, from the directory of the report.
     `moments` are the faults and what happened meanwhile, in seconds from the start. `upgrade` is None where no release
-    changes. `allowed` is that of the verdict (`ScenarioVerdict`).
+    changes. `allowed` is that of the verdict (`ScenarioVerdict`). `rate` says how often a violation was
+    seen that was repeated.
     """
 
     key: str
@@ -180,6 +181,7 @@ class ScenarioReport:
     claim: str
     verdict: Verdict
     reason: str
+    rate: str = ""
     control: bool = False
     convicted: bool | None = None
     expects: tuple[str, ...] = ()

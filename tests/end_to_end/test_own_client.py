@@ -17,6 +17,25 @@ pytestmark = [pytest.mark.cluster, pytest.mark.deep]
 #: Two scenarios, one of which does not apply, with the start of Spark: at a load of 30 it took three minutes.
 WITHIN_S = 600.0
 COMMAND = shlex.join([sys.executable, "-m", "tests.fixtures.clients.producer_only"])
+SILENT = shlex.join([sys.executable, "-m", "tests.fixtures.clients.silent_driver"])
+
+
+def test_a_client_that_loses_every_second_answer_makes_no_progress(tmp_path: Path) -> None:
+    """The run never becomes steady, is captured and judged, and is repeated once: no known bug explains the finding."""
+    directory = tmp_path / "run"
+    command = [sys.executable, "-m", "pytest", "suites", "--only", "scenarios", "-k", "leader_crash_while_sending"]
+    command += ["--client-driver", SILENT, "--client-name", "silent", "--runtime", "local", "--run-dir", str(directory)]
+    ended = subprocess.run(
+        [*command, "--repeat", "1"], cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+    assert ended.returncode == 1, ended.stdout
+    results = json.loads((directory / "results.json").read_text(encoding="utf-8"))
+    (found,) = results["scenarios"]
+    assert (found["verdict"], [each["anomaly"] for each in found["findings"]]) == ("FAIL", ["no-progress"])
+    assert [each["id"] for each in found["requirements"] if each["verdict"] == "FAIL"] == ["EXP-12"]
+    assert found["reason"].endswith("repeated alone: seen in 2 of 2 runs")
+    (again,) = directory.glob("repeats/1/runs/*/verdicts.json")
+    assert json.loads(again.read_text(encoding="utf-8"))["verdict"] == "FAIL"
 
 
 def test_an_own_driver_is_the_client_of_a_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A pipeline of the user, by its manifest: two that work, one that ends, one that does nothing, two that write garbage."""
+"""A pipeline of the user, by its manifest: two that work, one that ends, one that does nothing, two that write garbage, one that fails."""
 
 from __future__ import annotations
 
@@ -77,6 +77,23 @@ def test_a_pipeline_that_never_becomes_ready_is_no_pass_and_is_named_with_its_la
         r"offsets of outputs from the pipeline.*0 offsets; its log ends: waiting for a license", ended.output
     )
     assert "killed (SIGKILL)" not in ended.output, "no fault strikes a pipeline that does not work"
+    ended.left_nothing()
+
+
+@pytest.mark.deep
+def test_a_pipeline_that_ends_again_and_again_after_a_kill_makes_no_progress(run: Run, tmp_path: Path) -> None:
+    """It had worked, brokers are whole and another client works: everything is captured, and the pipeline is to blame."""
+    once = tmp_path / "once"
+    twice = f"mkdir {once} 2>/dev/null || mkdir {once}/again 2>/dev/null || {{ echo no license >&2; exit 3; }}"
+    ended = run("sh", "-c", f'{twice}; exec "$@"', "sh", "{python}", COPIER, "transaction")
+    assert ended.code == 1, ended.output
+    assert "gets no further successor: the pipeline ended with status 3; its last lines: no license" in ended.output
+    (verdict,) = (tmp_path / "run").glob("runs/*/verdicts.json")
+    judged = json.loads(verdict.read_text(encoding="utf-8"))
+    assert "no-progress" in {each["anomaly"] for each in judged["findings"]}
+    assert [each["id"] for each in judged["requirements"] if each["reason"].startswith("found 1 no-progress")] == [
+        "GRP-21"
+    ]
     ended.left_nothing()
 
 
