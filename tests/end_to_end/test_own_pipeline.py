@@ -1,4 +1,4 @@
-"""A pipeline of the user, by its manifest: two that work, one that ends, one that does nothing, two that write garbage, one that fails."""
+"""A pipeline of the user, by its manifest: those that work, that end or do nothing, and that write garbage."""
 
 from __future__ import annotations
 

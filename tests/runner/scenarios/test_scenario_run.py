@@ -30,7 +30,7 @@ from verification.evidence import history_file
 from verification.evidence.peer_file import PeerPartition
 from verification.evidence.run_directory import RunDirectory
 from verification.vocabulary.experiment import ExperimentTopic, TopicRole
-from verification.vocabulary.history import FaultRecord, LostNode
+from verification.vocabulary.history import FaultRecord, LostNode, Phase
 from verification.vocabulary.quiescent_state import PartitionEnd
 from wire.errors import DeadlineError
 
@@ -135,6 +135,71 @@ def test_a_pipeline_that_never_becomes_ready_is_named_with_its_last_words(
     with pytest.raises(EnvironmentProblemError, match=rf"10 offsets of outputs from the pipeline.* 0 offsets; {said}"):
         phases.await_steady(scenario_run)
     scenario_run.close()
+
+
+@pytest.mark.parametrize("given_up", [(), ("producer-0 gets no further successor: it ended",)])
+def test_a_run_that_does_not_become_steady_is_judged_if_another_client_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_up: tuple[str, ...]
+) -> None:
+    """Nothing strikes it. A slot without successors ends the wait of a pipeline at once, and another client is tried."""
+    done: list[str] = []
+    scenario_run = run_of(tmp_path, done)
+    floors = tuple(
+        SimpleNamespace(name=name, need=3) for name in ("ok_before", *(["copied_before"] if given_up else []))
+    )
+    scenario_run.scenario = SimpleNamespace(floors=floors, observe_s=0, workload=None)  # type: ignore[assignment]
+    progress = SimpleNamespace(ok=2)
+    workload: Any = SimpleNamespace(problems=(), given_up=given_up, progress=lambda: progress, ended_instances=tuple)
+    workload.stop = lambda **_: done.append("stop")
+    scenario_run.workload = workload
+    for name in ("set_up", "start_workload", "settle", "fence", "drain"):
+        monkeypatch.setattr(MockScenarioRun, name, lambda *_, **__: None)
+    for name in ("experiment", "close"):
+        monkeypatch.setattr(MockScenarioRun, name, lambda _: SimpleNamespace(pipeline=None))
+    monkeypatch.setattr(MockScenarioRun, "copied", lambda _: 0)
+    monkeypatch.setattr(MockScenarioRun, "try_another_client", lambda _, problem: done.append(str(problem)))
+    monkeypatch.setattr(phases, "STEADY_WITHIN_S", 0.2)
+    monkeypatch.setattr(phases, "inject_faults", lost_node)
+    monkeypatch.setattr(phases, "take_evidence", phases.quiesce)
+    run_scenario(scenario_run)
+    problem, *rest = done
+    assert problem == given_up[0] if given_up else problem.startswith("Timed out after 0 s waiting for 3 operations")
+    assert rest == ["stop"]
+    scenario_run.recorder.seal()
+
+
+@pytest.mark.parametrize("error", [None, DeadlineError("no leader")])
+def test_another_client_decides_whose_the_standstill_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    """If it fails as well, the problem is the environment's; the history says which it was, and it is tried once."""
+    said: list[str] = []
+
+    def write_transaction(*_: object, **__: object) -> None:
+        if error is not None:
+            raise error
+
+    scenario_run = run_of(tmp_path, [])
+    scenario_run.named, scenario_run.phase_name = "a1b2c3d4e5f6", "await steady"
+    scenario_run._quiescence = SimpleNamespace(client=None)  # type: ignore[assignment]
+    scenario_run.scenario = SimpleNamespace(replication=3)  # type: ignore[assignment]
+    monkeypatch.setattr("runner.scenarios.scenario_run.write_transaction", write_transaction)
+    monkeypatch.setattr(MockScenarioRun, "ends", lambda _: ())
+    monkeypatch.setattr(MockScenarioRun, "tell", lambda _, text: said.append(text))
+    problem = EnvironmentProblemError("Timed out.")
+    if error is None:
+        ScenarioRun.try_another_client(scenario_run, problem)
+        ScenarioRun.try_another_client(scenario_run, problem)
+    else:
+        with pytest.raises(EnvironmentProblemError) as raised:
+            ScenarioRun.try_another_client(scenario_run, problem)
+        assert raised.value is problem
+        assert problem.__notes__ == ["another client cannot work either: no leader"]
+        assert scenario_run.phase_name == "await steady"
+    assert len(said) == (error is None)
+    scenario_run.recorder.seal()
+    (phase,) = history_file.read(scenario_run.directory.history).of(Phase)
+    assert (phase.name, bool(phase.note)) == ("try another client", error is not None)
 
 
 @pytest.mark.parametrize("upgrade", [None, "4.1.2 to 4.3.1"])
