@@ -91,6 +91,6 @@ def test_clients_in_go_take_no_key_with_a_password(client: str, refused: bool) -
     locked = replace(
         chosen(), connection=ClusterConnection(bootstrap="kafka:9092", properties={"ssl.key.password": "x"})
     )
-    usual = SimpleNamespace(manifest=None, pipeline=None, retain=1)
+    usual = SimpleNamespace(manifest=None, pipeline=None, retain=1, repeat=0)
     with pytest.raises(pytest.UsageError, match=f"{client} takes a key without") if refused else nullcontext():
         _refuse_contradictions(usual, None, client=client, given=locked)  # type: ignore[arg-type]
