@@ -34,7 +34,7 @@ from verification.vocabulary.verdict import ExitCode
 #: Both are kept in the repository, so that a soak goes on on another machine.
 LINES = ROOT / "docs" / "generated" / "soak.jsonl"
 PAGE = ROOT / "docs" / "generated" / "soak.md"
-#: A folder of its own: of the runs beside it only the last ones are kept.
+#: A folder of its own: of the runs next to it only the last ones are kept.
 KEPT = OUT / "soak"
 #: A run takes 10 minutes on two idle processors. Next to 24 hogs it has a fraction of them; longer is a run that hangs.
 RUN_WITHIN_S = 7_200.0

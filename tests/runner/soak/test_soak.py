@@ -62,7 +62,7 @@ def test_what_nothing_explains_is_a_defect_until_its_cause_is_noted() -> None:
     assert not unexplained(line(result("a"), result("b", "FAIL", "KB-16"), exit_code=1, decision="NO-GO"))
     unnamed = line(result("a", "FAIL"), exit_code=1, decision="NO-GO")
     assert unexplained(unnamed) == ["a fails without a known bug of 4.3.1"]
-    assert not unexplained({**unnamed, "explained": {"a": "a lawful answer was not looked at"}})
+    assert not unexplained({**unnamed, "explained": {"a": "an expected answer was not looked at"}})
     assert unexplained({"broke": "no results"}) == ["no results"]
     assert unexplained(line(result("a", "ERROR"), exit_code=5, decision="UNDECIDED"))
 

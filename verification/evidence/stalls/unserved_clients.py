@@ -71,8 +71,8 @@ def _worked(run: RunEvidence, last: ProcessRecord | None, done: list[Operation])
     """The operations that ended ok, in processes of the kind of the last one; of a pipeline the offsets of its outputs."""
     if run.experiment.pipeline is not None:
         return sum(lso_samples.decided(run, at) for at in lso_samples.outputs(run))
-    kin = {each.process for each in run.history.of(ProcessRecord) if last is None or each.role == last.role}
-    return sum(each.process in kin and each.outcome is Outcome.OK for each in done)
+    kin = {each.process for each in run.history.of(ProcessRecord) if last is not None and each.role == last.role}
+    return sum(each.outcome is Outcome.OK and (last is None or each.process in kin) for each in done)
 
 
 def excuse(row: Row) -> str:
