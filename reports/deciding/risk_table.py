@@ -13,17 +13,17 @@ from reports.deciding.reasons import ReasonPlace, reasons
 from reports.model.report import Report
 from reports.model.vocabulary import bugs, measured
 from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, affects
-from verification.known_bugs.exposure import Exposure, Library, Replication, Transactions
+from verification.known_bugs.exposure import Exposure, Library, ReplicationNeed, TransactionUse
 from verification.requirements.catalogue import Protects
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.releases import parse, within
 
 _NEEDS = {
-    Replication.ANY: "any",
-    Replication.NO_REPLICA_LEFT: "any: with 1 replica each crash of its broker, with 3 the loss of all in-sync ones",
-    Replication.SEVERAL: "2 or more",
+    ReplicationNeed.ANY: "any",
+    ReplicationNeed.NO_REPLICA_LEFT: "any: with 1 replica each crash of its broker, with 3 the loss of all in-sync ones",
+    ReplicationNeed.SEVERAL: "2 or more",
 }
-_PRODUCERS = {Transactions.NONE: "no transactions"}
+_PRODUCERS = {TransactionUse.NONE: "no transactions"}
 #: The choices of the filter: id, group, words, and the class of rows that a choice hides.
 CHOICES = (
     ("any-client", "client", "any client", ""),
@@ -108,8 +108,8 @@ def _risk(bug: KnownBug, places: Sequence[ReasonPlace], traced: str, today: str)
 def _hidden_by(exposure: Exposure) -> Iterator[str]:
     """The classes by which the filter hides a row."""
     yield from (f"not-{each.lower()}" for each in Library if each not in exposure.libraries)
-    yield from (f"not-{each.lower()}" for each in Transactions if each not in exposure.transactions)
-    if exposure.replication is Replication.SEVERAL:
+    yield from (f"not-{each.lower()}" for each in TransactionUse if each not in exposure.transactions)
+    if exposure.replication is ReplicationNeed.SEVERAL:
         yield "not-rf1"
 
 

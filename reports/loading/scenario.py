@@ -16,6 +16,7 @@ from reports.deciding.acceptance import covers
 from reports.loading import broker_log, conditions, finding_records, log_context
 from reports.loading import examples as witnesses
 from reports.loading import timeline_builder as timelines
+from reports.loading.alerts import election_of, explained
 from reports.loading.damage import damage_of
 from reports.loading.examples import Context
 from reports.loading.finding_records import FindingRecords
@@ -24,7 +25,6 @@ from reports.loading.moments import moments
 from reports.loading.scenario_files import ScenarioFiles, read_files
 from reports.loading.subject import protocol_of
 from reports.loading.traces import of_scenario
-from reports.loading.unclean_elections import election_of, explained
 from reports.loading.upgrade import upgrade_of
 from reports.loading.warning_signs import warning_signs
 from reports.model.findings import BrokerLine, FindingReport

@@ -27,7 +27,7 @@ from runner.protocol.toolkit.producer import ScriptedProducer
 from runner.protocol.toolkit.replicas import coordinated, placed
 from runner.protocol.toolkit.settings import unverified
 from runner.regressions.outages import await_leaderless
-from tests.support.kafka_tools import KafkaTools
+from tests.support.clusters.kafka_tools import KafkaTools
 from tests.support.real_cluster import RELEASE, launcher
 from verification.known_bugs.catalogue import load
 from wire.client import Client

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, Signature, Symptom, affects, load
-from verification.known_bugs.exposure import Library, Transactions
+from verification.known_bugs.exposure import Library, TransactionUse
 from verification.requirements.catalogue import Protects
 from verification.requirements.catalogue import load as load_catalogue
 from verification.vocabulary.anomalies import Anomaly
@@ -167,13 +167,13 @@ def test_exposure_agrees_with_the_sentences_on_whom_it_concerns(bug: KnownBug) -
     text = " ".join((bug.condition or "", *bug.advice.concerns.points))
     exposure = bug.exposure
     if "protocol 2" in text or "transaction.version 2" in text:
-        assert Transactions.TV2 in exposure.transactions
+        assert TransactionUse.TV2 in exposure.transactions
     if re.search(r"only (a )?broken|no client library", text, re.IGNORECASE) and bug.reach is Reach.CONTRIVED:
         assert exposure.libraries == ()
     if "Java" in text and "librdkafka" not in text and "confluent" not in text:
         assert exposure.libraries == (Library.JAVA,)
     if all(parse(bad.last)[0] < 4 for bad in bug.bad):
-        assert Transactions.TV2 not in exposure.transactions, "TV2 begins with 4.0"
+        assert TransactionUse.TV2 not in exposure.transactions, "TV2 begins with 4.0"
 
 
 GOOD = {

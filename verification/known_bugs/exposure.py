@@ -2,7 +2,7 @@
 
 The facts are those of the sentences *Whom it concerns* (`advice.concerns`), with the same sources, in a form that a table
 can filter. A client or protocol is named where it can get there, also where only another one was measured; so a filter
-never hides a bug because somebody did not try.
+never hides a bug because it was not tried there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Library(StrEnum):
     LIBRDKAFKA = "librdkafka"
 
 
-class Transactions(StrEnum):
+class TransactionUse(StrEnum):
     """The protocol of a producer's transactions; `none` is a producer or group without transactions."""
 
     NONE = "none"
@@ -28,7 +28,7 @@ class Transactions(StrEnum):
     TV2 = "TV2"
 
 
-class Replication(StrEnum):
+class ReplicationNeed(StrEnum):
     """The replication that a bug needs."""
 
     ANY = "any"
@@ -41,16 +41,16 @@ class Exposure:
     """Whom a bug concerns, as values."""
 
     libraries: tuple[Library, ...]
-    transactions: tuple[Transactions, ...]
-    replication: Replication
+    transactions: tuple[TransactionUse, ...]
+    replication: ReplicationNeed
 
 
 def read_exposure(entry: Table) -> Exposure:
     """The exposure of a catalogue entry. Raises the exception of the table for anything that does not fit."""
     exposure = Exposure(
         libraries=entry.choices("libraries", Library),
-        transactions=entry.choices("transactions", Transactions),
-        replication=entry.choice("replication", Replication),
+        transactions=entry.choices("transactions", TransactionUse),
+        replication=entry.choice("replication", ReplicationNeed),
     )
     entry.finish()
     if not exposure.transactions:

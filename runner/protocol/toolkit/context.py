@@ -27,7 +27,6 @@ from runner.protocol.toolkit.outage import OnOutage, OutageEvent, at_once
 from runner.protocol.toolkit.repeated_markers import OLD_S, repeated
 from runner.protocol.toolkit.responses import Response
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
-from runner.protocol.toolkit.topic_used import topic_used
 from verification.scripts.script import Relation
 from verification.vocabulary import releases
 from wire.client import Client
@@ -301,7 +300,7 @@ class CaseContext:
     def note_topic(self, topic: str) -> None:
         """Record a topic's replicas and settings, as far as the brokers tell them; no part of the script."""
         with contextlib.suppress(WireError):
-            self.recording.topics[topic] = topic_used(self.client, topic)
+            self.recording.topics[topic] = self.inspect.topic(topic)
 
     def on_outage(self, event: OutageEvent) -> None:
         """Perform an outage event, alone or with the cases that share it, and record it."""

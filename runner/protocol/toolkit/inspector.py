@@ -7,11 +7,13 @@ only by the statement about it.
 from __future__ import annotations
 
 import time
-from operator import itemgetter
+from functools import partial
+from operator import itemgetter, ne
 
 from fixtures.waiting import LOOK_EVERY_S
 from runner.protocol.toolkit.script_recorder import NotApplicableError
 from runner.protocol.toolkit.transaction_log import CoordinatorLog
+from verification.scripts.script import TopicUsed
 from wire.client import Client
 from wire.errors import BrokerError, VersionError
 from wire.fetch import fetch_log
@@ -21,6 +23,9 @@ from wire.values import EARLIEST, CommittedOffset, Isolation, TopicPartition
 
 #: A transaction completes within a round trip to each leader; this is for machines under heavy load.
 COMPLETE_WITHIN_S = 15.0
+_TOPIC = 2
+_MIN_IN_SYNC = "min.insync.replicas"
+_UNCLEAN = "unclean.leader.election.enable"
 COMPLETE = frozenset({"CompleteCommit", "CompleteAbort", "Empty"})
 
 
@@ -30,6 +35,27 @@ class Inspector:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._coordinator_log = CoordinatorLog(client)
+
+    # -- topics ------------------------------------------------------------------------------------------------
+
+    def topic(self, name: str) -> TopicUsed:
+        """The replicas of a topic, leaders first, and the settings that say how much a case on it proves.
+
+        Raises WireError for a topic or a request that the brokers do not know.
+        """
+        partitions = self._client.metadata([name]).topics[name].partitions
+        resource = {"ResourceType": _TOPIC, "ResourceName": name, "ConfigurationKeys": [_MIN_IN_SYNC, _UNCLEAN]}
+        answer = self._client.call("DescribeConfigs", {"Resources": [resource]})
+        settings = {each["Name"]: str(each["Value"]) for each in answer["Results"][0]["Configs"] or ()}
+        least, unclean = settings.get(_MIN_IN_SYNC, ""), settings.get(_UNCLEAN, "")
+        return TopicUsed(
+            name=name,
+            replicas=tuple(
+                tuple(sorted(each.replicas, key=partial(ne, each.leader))) for _, each in sorted(partitions.items())
+            ),
+            min_in_sync=int(least) if least.isdigit() else None,
+            unclean_election=unclean == "true" if unclean else None,
+        )
 
     # -- logs --------------------------------------------------------------------------------------------------
 

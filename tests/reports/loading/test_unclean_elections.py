@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.loading.unclean_elections import Election, election_of, explained
+from reports.loading.alerts import Election, election_of, explained
 from reports.model.timeline import FiredAlert, Timeline
 
 _HEAD = "[QuorumController id=1] UNCLEAN partition change for {at} with topic ID DQoBEy8oSvat7r_j0cE0Aw: "
