@@ -64,18 +64,21 @@ def _violation(report: Report) -> Answer:
     release = _clean(named)
     condition = named[0].condition or "" if len(named) == 1 else ""
     # A setting of the user says more than the condition of a bug.
-    condition = " ".join(dict.fromkeys(each.setting for each in deciding if each.setting)) or condition
+    setting = " ".join(dict.fromkeys(each.setting for each in deciding if each.setting))
+    condition = setting or condition
     of = "it" if len(deciding) == 1 else _listed([each.id for each in named])
-    clean = f"Kafka {release} is the newest release that was measured without {of}." if release else ""
+    measured_clean = f"Kafka {release} is the newest release that was measured without" if release else ""
+    clean = f"{measured_clean} {of}." if release else ""
+    shared = f"{measured_clean} it" if release else ""
     tests = _failing(report, deciding)
     return Answer(
         harm=" ".join(_harms(deciding, subject_of(report))),
         tests=tests,
-        condition=condition,
+        condition=f"{of}: {condition}" if condition and not setting and len(deciding) > 1 else condition,
         clean=clean,
         todo=" ".join(_todo(report, deciding, release)),
         forward=f"{_warning(report)}: it {_does(deciding[0])}. "
-        + "; ".join(each.rstrip(".") for each in (condition or tests, clean) if each)
+        + "; ".join(each.rstrip(".") for each in (condition or tests, shared) if each)
         + ".",
     )
 
@@ -128,8 +131,9 @@ def _todo(report: Report, deciding: Sequence[Reason], release: str) -> Iterator[
         replay = next(
             (each.replay for each in report.tried if each.key == unnamed[0].places[0].key and each.replay), ""
         )
-        again = f" repeat it with `{replay}`, and" if replay else ""
-        yield f"No known bug explains {_listed([each.name for each in unnamed])}:{again} report it with this evidence."
+        which, it = ("it", "it") if len(unnamed) == 1 else ("the first", "them")
+        again = f" repeat {which} with `{replay}`, and" if replay else ""
+        yield f"No known bug explains {_listed([each.name for each in unnamed])}:{again} report {it} with this evidence."
 
 
 def _warning(report: Report) -> str:

@@ -172,6 +172,8 @@ def render(report: Report, directory: Path) -> str:
         strengths=tuple(line for group in groups for line in group.lines if line.strength),
         all_charted=len(report.scenarios) + len(report.controls) <= CHARTED_MAX,
         number_of=list(anchors).index,
+        # In a list the seed of the run says nothing new.
+        seeded=f"-{report.seed}",
         folder=_folder,
         anchor=lambda key: anchors.get(key, "top"),
         evidence=_Evidence(name=report.origin.resolve().name, beside=report.origin.resolve() == directory.resolve()),

@@ -17,6 +17,7 @@ from reports.loading.broker_log import BrokerLogQuery
 from reports.loading.timeline_builder import NS_PER_S, origin_ns
 from reports.model.clock import instant, later
 from reports.model.findings import Example, OperationRow, PlaceRow, WitnessRows
+from reports.model.wording import in_plain_words
 from verification.vocabulary import verdict as verdicts
 from verification.vocabulary.history import FaultRecord, History, Operation, Told
 from verification.vocabulary.verdict import Violation
@@ -76,7 +77,7 @@ def witness(violation: Violation, known: Context, entries: Iterable[Mapping[str,
         observer=violation.observer or "",
         when="" if operation is None else _when(operation, known.faults),
         fault="" if operation is None else _under(operation, known.faults),
-        detail=violation.detail,
+        detail=in_plain_words(violation.detail),
         at_s=None if operation is None else _at_s(operation.invoked_ns, known),
         circumstances=violation.circumstances,
     )

@@ -7,6 +7,7 @@ file. A broker or client can put any of these into a message.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -52,10 +53,26 @@ EXIT_MEANING: dict[ExitCode, str] = {
 }
 #: Findings in a title, and characters of each value there; the section has all.
 HAPPENED_MAX, VALUE_MAX = 3, 90
+#: Words of the checks, and what a reader is given.
+_SAID = (
+    (re.compile(r"\btold:? (committed|aborted|unknown)\b"), r"answer to the client: \1"),
+    (re.compile(r"\btold so (?=[0-9])"), "its error came "),
+    (
+        re.compile(r"\bopen at no coordinator\b"),
+        "open on the partition, although its coordinator has no open transaction",
+    ),
+)
 #: Bidirectional overrides and isolates can make a text look like another text.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 #: Not characters of XML 1.0, although Unicode has them in no control category.
 _NO_CHARACTER = frozenset("\ufffe\uffff")
+
+
+def in_plain_words(detail: str) -> str:
+    """The detail of a violation, without words that only this suite uses."""
+    for pattern, said in _SAID:
+        detail = pattern.sub(said, detail)
+    return detail
 
 
 def plain(text: str) -> str:

@@ -22,6 +22,7 @@ from reports.formats.charts.shapes import BoxShape, Drawing, LineShape, PathShap
 from reports.formats.write import write_all
 from reports.loading.run import load_run
 from reports.model.run_record import Acceptance, RunState
+from reports.model.wording import in_plain_words
 from tests.support.page_tools import CTRF as PUBLISHED_CTRF
 from tests.support.page_tools import file_of
 from tests.support.paths import ROOT
@@ -294,3 +295,21 @@ def test_texts_of_a_chart_file_are_escaped() -> None:
     assert text.text is not None
     assert text.text.startswith("a < b & ")
     assert "\x07" not in text.text
+
+
+@pytest.mark.parametrize(
+    ("detail", "said"),
+    [
+        ("told committed; 60 of 69 records", "answer to the client: committed; 60 of 69 records"),
+        ("decided it: abort, told: aborted", "decided it: abort, answer to the client: aborted"),
+        (
+            "producer 7; open at no coordinator",
+            "producer 7; open on the partition, although its coordinator has no open transaction",
+        ),
+        ("told so 12 ms after its operation had begun", "its error came 12 ms after its operation had begun"),
+        ("records told apart", "records told apart"),
+    ],
+)
+def test_a_detail_has_no_word_that_only_the_checks_use(detail: str, said: str) -> None:
+    """The checks are short; a reader gets whole words."""
+    assert in_plain_words(detail) == said
