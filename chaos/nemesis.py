@@ -219,7 +219,9 @@ class Nemesis:
         let_go = Timer(HOLD_SOME_S, release)
         try:
             if step.holding:
-                log.note(held=self._hold_some(step.while_held, step.holding, first=number))
+                held = self._hold_some(step.while_held, step.holding, first=number)
+                clients.dismiss(held[: step.leaving])
+                log.note(held=tuple(each.process for each in held))
                 let_go.start()
             else:
                 clients.dismiss(self._hold(step.while_held)[: step.leaving])
@@ -228,17 +230,17 @@ class Nemesis:
             let_go.cancel()
             release()
 
-    def _hold_some(self, point: SyncPoint, count: int, *, first: int) -> tuple[int, ...]:
+    def _hold_some(self, point: SyncPoint, count: int, *, first: int) -> tuple[ClientProcess, ...]:
         """Hold so many producers and return them, another one first at every step; fewer where they do not get there."""
         clients = self.arena.clients
         producers = [each for each in clients.alive("producer") if each.transactional_id is not None]
         turn = first % max(1, len(producers))
-        held: list[int] = []
+        held: list[ClientProcess] = []
         for each in (*producers[turn:], *producers[:turn]):
             if len(held) < count:
                 with suppress(SyncPointError, UnknownClientError):
                     clients.hold(point, processes=(each,), timeout_s=HOLD_ONE_WITHIN_S)
-                    held.append(each.process)
+                    held.append(each)
         return tuple(held)
 
     def _hold(self, point: SyncPoint) -> tuple[ClientProcess, ...]:

@@ -9,12 +9,21 @@ from chaos.clients import SyncPoint
 from chaos.cluster import Site
 from chaos.faults.clients import KillClient
 from chaos.faults.compound import ElectUncleanly, IsolateThenCrashLeader
+from chaos.faults.frames import TamperFrames
 from chaos.faults.sites import LoseResponses
 from chaos.faults.zombies import PausedZombie
+from chaos.frames import FrameFilter, Respond
+from chaos.link_targets import BetweenBrokers, FromSite
 from chaos.schedule import Step
+from chaos.targets import AllBrokers, LeaderAwayFromCoordinators, LeaderOf
 from fixtures.workloads import CopyWorkload, IdempotentAppend, OrderFanOut
-from runner.scenarios.scenario import STRUCK, THREE_BROKERS, RunScenario, convict, librdkafka, smoke
+from fixtures.workloads.slots import Misreading
+from runner.scenarios.scenario import STRUCK, THREE_BROKERS, RunScenario, convict, librdkafka, local_only, smoke
 from verification.vocabulary.experiment import Floor
+from wire.codes import ErrorCode as Code
+
+#: Every transaction writes to every partition, so to every leader, and is committed.
+_ORDERS = OrderFanOut(partitions=3, spread=3, records_per_transaction=24, abort_ratio=0.0, plain_ratio=0.0, rate=400)
 
 
 # A control needs a client that does it. Without idempotence aiokafka gives a batch up with its first request that times out.
@@ -81,7 +90,7 @@ def test_reader_that_lies_about_its_isolation(run: RunScenario) -> None:
     """A read_uncommitted consumer that claims read_committed receives aborted and undecided records."""
     run(
         cluster=THREE_BROKERS,
-        workload=OrderFanOut(partitions=4, dishonest_observer=True),
+        workload=OrderFanOut(partitions=4, misreads=Misreading.ISOLATION),
         floors=STRUCK[:1],
     )
 
@@ -97,6 +106,91 @@ def test_unclean_election(run: RunScenario) -> None:
         replication=2,
         min_in_sync=1,
         topic_settings={"unclean.leader.election.enable": "true"},
+    )
+
+
+@librdkafka
+@local_only
+@convict("hung-transaction", "decided-late")
+def test_leader_that_acknowledges_markers_and_drops_them(run: RunScenario) -> None:
+    """Transactions whose markers a leader acknowledges and does not write stay open, or the next marker decides them."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=_ORDERS,
+        schedule=(
+            Step(
+                fault=TamperFrames(
+                    on=BetweenBrokers(AllBrokers(), LeaderAwayFromCoordinators("billing-events")),
+                    frames=FrameFilter(api="WriteTxnMarkers"),
+                    action=Respond(error_code=Code.NONE),
+                ),
+                hold_s=2,
+                while_held=SyncPoint.BEFORE_COMMIT,
+                # They never write there again, so nothing decides their transactions; the others go on.
+                holding=2,
+                leaving=2,
+            ),
+        ),
+        floors=STRUCK,
+    )
+
+
+@librdkafka
+@local_only
+@convict("torn-transaction")
+def test_leader_that_acknowledges_records_and_drops_them(run: RunScenario) -> None:
+    """Transactions whose records a leader acknowledges and does not write are committed without them."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=_ORDERS,
+        schedule=(
+            Step(
+                fault=TamperFrames(
+                    on=FromSite(Site("app"), LeaderOf("billing-events", 0)),
+                    frames=FrameFilter(api="Produce"),
+                    action=Respond(error_code=Code.NONE),
+                ),
+                hold_s=2,
+            ),
+        ),
+        floors=STRUCK,
+    )
+
+
+@librdkafka
+@local_only
+@convict("duplicate", "reordered-write")
+def test_retries_with_several_requests_in_flight(run: RunScenario) -> None:
+    """Without idempotence a request that is refused and sent again is written too late, and one without an answer twice."""
+    refused = Step(
+        fault=TamperFrames(
+            on=FromSite(Site("app"), LeaderOf("billing-events", 0)),
+            # Fewer than an operation has: the rest of them are written first.
+            frames=FrameFilter(api="Produce", count=7),
+            action=Respond(error_code=Code.NOT_ENOUGH_REPLICAS),
+        ),
+        hold_s=1,
+    )
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(
+            partitions=1, idempotence=False, ordered=True, rate=400, settings={"batch.num.messages": 1}
+        ),
+        # Twice, because the refused ones can be the last of their operation. These steps close connections and may leave
+        # duplicates; the last one always does.
+        schedule=(refused, refused, Step(fault=LoseResponses(Site("app"), "billing-events", 0), hold_s=4)),
+        floors=STRUCK,
+    )
+
+
+@librdkafka
+@convict("poll-skip", "nonmonotonic-poll")
+def test_reader_that_loses_its_position(run: RunScenario) -> None:
+    """A reader that loses the records of a poll, and later goes back, misses records and receives others again."""
+    run(
+        cluster=THREE_BROKERS,
+        workload=IdempotentAppend(partitions=4, rate=400, misreads=Misreading.POSITION),
+        floors=(Floor(name="ok_before", need=50),),
     )
 
 

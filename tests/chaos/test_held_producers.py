@@ -96,6 +96,16 @@ def test_one_producer_waits_and_the_others_go_on() -> None:
     assert [each.held for each in records] == [(0,), (0,)]
     assert clients.held == {}
     assert "while 1 of the producers waits before commit" in step.describe()
+    assert not clients.dismissed
+
+
+def test_one_of_those_that_wait_leaves() -> None:
+    """The one that was held ends without a successor, and the others stay."""
+    clients = BusyClients()
+    step = Step(fault=CrashBroker(AllBrokers()), hold_s=0, while_held=SyncPoint.BEFORE_COMMIT, holding=1, leaving=1)
+    on = replace(arena(), clients=clients)
+    Nemesis(arena=on, record=lambda _: None, tell=lambda _: None, wait=lambda _: None).run((step,))
+    assert clients.dismissed == {0}
 
 
 def test_a_producer_that_waits_alone_is_let_go_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ def test_every_control_names_known_anomalies() -> None:
         for name, each in vars(controls).items()
         if name.startswith("test_")
     }
-    assert len(marks) >= 8
+    assert len(marks) >= 12
     for name, (expected,) in marks.items():
         assert expected, name
         assert {one for each in expected for one in each.split("|")} <= set(Anomaly), name
