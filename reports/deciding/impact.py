@@ -1,4 +1,4 @@
-"""The impact of a run: what its violations did to acknowledged operations and their records, in scenarios and cases.
+"""The impact of a run: the damage of its violations to acknowledged operations and records, in scenarios and cases.
 
 Zeros are said too: a reader must see what did not happen. An acknowledged commit that ended as an abort counts as loss.
 Protocol cases write a few records each, so they count as cases: those that gave a reader a record that it must not have,
@@ -28,7 +28,7 @@ _OF_READERS = re.compile(r"\b(?:given|visible|delivers|returned?)\b|read_committ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """What readers of a failed case were given: a record that they must not have (`shown`), or one too few (`hidden`)."""
+    """Readers of a failed case: whether they received a forbidden record (`shown`), or lacked a record (`hidden`)."""
 
     shown: bool = False
     hidden: bool = False
@@ -50,7 +50,7 @@ def impact(report: Report) -> str:
 
 
 def readers_of(case: ScriptCase) -> Readers:
-    """What the failed claims of a case say about readers. A value that was cut short says nothing."""
+    """The failed claims of a case about readers. A value that was cut short says nothing."""
     differing = [_differing(each) for each in case.deciding if _OF_READERS.search(each.what)]
     return Readers(
         shown=any(extra and not missing for extra, missing in differing),
@@ -122,7 +122,7 @@ def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
 
 def _held(held: tuple[HeldPartition, ...] | None) -> str:
     if held is None:
-        return "What is held back is not recorded."
+        return "Held-back records: not recorded."
     if not held:
         return "Nothing is held back."
     named = ", ".join(f"{each.place}@{each.last_stable_offset}" for each in held[:HELD_MAX])

@@ -1,7 +1,7 @@
 """Look in passed scenarios and cases for the signatures of known bugs: in statements of scripts, in logs of brokers.
 
 A case passes in spite of a known bug where it claims something else. A scenario passes where the bug hit nothing: a marker
-that was dropped had already been written. The pass stays, and the report says what was seen.
+that was dropped had already been written. The pass stays, and the report names the bug.
 """
 
 from __future__ import annotations

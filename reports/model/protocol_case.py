@@ -24,7 +24,7 @@ ASIDES = ("", str(Weight.RISK), str(Weight.DEVIATION), ACCEPTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What a scenario or case that passed shows of a known bug: its id, and the observation in words."""
+    """A known bug that shows in a scenario or case that passed: its id, and the observation in words."""
 
     bug: str
     text: str

@@ -11,8 +11,8 @@ off, and one with a precondition that failed for a reason that no entry gives. T
 
 An entry that merely violates the same requirement on the same release is shown as a hint; it names nothing.
 
-A case can pass and show a bug, because it claims something else, or what a release does. `passes` of an entry names the
-statement and the value. Such a pass stays a pass, and a report says what it shows.
+A case can pass and show a bug, because it claims something else, or expects the behaviour of the release. `passes` of an
+entry names the statement and the value. Such a pass stays a pass, and a report names the bug.
 """
 
 from __future__ import annotations
