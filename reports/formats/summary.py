@@ -26,6 +26,7 @@ from reports.model.report import Report, ScenarioReport
 from reports.model.wording import (
     DECISION_SIGN,
     counted,
+    happened,
     judgement_word,
     scenario_word,
     seconds,
@@ -34,7 +35,7 @@ from reports.model.wording import (
     verdict_word,
 )
 from verification.known_bugs.weight import Weight
-from verification.scripts.script import Relation
+from verification.vocabulary.harm import seen
 from verification.vocabulary.verdict import Verdict, allowance
 
 #: Reasons below the decision, and places of each.
@@ -260,7 +261,7 @@ def _findings(report: Report) -> Iterator[str]:
             bug = f", known bug {literal(finding.known_bug, NAME_MAX)}" if finding.known_bug else ""
             accepted = ", accepted" if finding.accepted else ""
             name, place = strong(finding.anomaly, NAME_MAX), code(scenario.key, NAME_MAX)
-            yield f"- {name} × {finding.count} in {place}{bug}{accepted}"
+            yield f"- {literal(seen(finding.anomaly, finding.count))} ({name}) in {place}{bug}{accepted}"
             for example in finding.witnesses[:1]:
                 facts = (example.place, example.record, example.transaction, example.fault, example.detail)
                 yield f"  {literal(' · '.join(each for each in facts if each), 400)}"
@@ -287,13 +288,8 @@ def _cases(report: Report) -> Iterator[str]:
 
 
 def _result(case: ScriptCase) -> str:
-    """The first deciding statement with whole values as code, else the reason."""
-    if not case.deciding:
-        return literal(case.reason, REASON_MAX)
-    first = case.deciding[0]
-    relation = "" if first.relation == Relation.EQUALS else f"{first.relation.removeprefix('is ')} "
-    expected, observed = (code(each, NAME_MAX) for each in (first.expected, first.observed))
-    return f"{literal(first.what, REASON_MAX)}: expected {relation}{expected}, observed {observed}"
+    """What happened, in the words of the page, else the reason."""
+    return literal(happened(case) or case.reason, REASON_MAX)
 
 
 def _traces(report: Report) -> Iterator[str]:

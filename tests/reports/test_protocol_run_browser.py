@@ -60,14 +60,15 @@ def test_no_width_scrolls_the_page_sideways(protocol_run: Path, tmp_path: Path, 
     assert probed(protocol_run / "report.html", tmp_path / "profile", width=width)["wide"] is False
 
 
-def test_a_case_that_passed_is_folded_and_a_link_leads_to_it(protocol_run: Path, tmp_path: Path) -> None:
-    """A passed case is folded with its claims and a link to its script; its requirement links to it."""
+def test_a_case_that_passed_is_a_line_and_a_link_leads_to_it(protocol_run: Path, tmp_path: Path) -> None:
+    """The line has its claim and the name that repeats it, and no script; its requirement links to it."""
     case = f"document.getElementById('{PASSED.case}')"
-    asked = (
-        f"JSON.stringify([{case}.open, {case}.querySelectorAll('li').length, {case}.querySelectorAll('table').length])"
-    )
+    asked = f"JSON.stringify([{case}.tagName, {case}.textContent, {case}.querySelectorAll('table, details').length])"
     page = protocol_run / "report.html"
-    assert told(page, f"onload = () => document.title = 'FOUND' + {asked}", tmp_path / "profile") == [False, 3, 0]
+    tag, line, parts = told(page, f"onload = () => document.title = 'FOUND' + {asked}", tmp_path / "profile")
+    assert (tag, parts) == ("LI", 0)
+    assert PASSED.claim in line
+    assert line.rstrip().endswith(PASSED.case)
     text = page.read_text(encoding="utf-8")
     row = text[text.index('<tr id="IDEMP-07"') :]
     assert f'href="#{PASSED.case}"' in row[: row.index("</tr>")]
