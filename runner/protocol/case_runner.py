@@ -99,6 +99,7 @@ class CaseRunner(Performer[ProtocolCase, CaseResult]):
         prefix: str = "",
         say: Callable[[str], None] = LOG.warning,
     ) -> None:
+        environment = replace(environment, own_settings=environment.own_settings.for_cases)
         self.environment = environment
         self.directory = directory
         self.release = release

@@ -29,6 +29,10 @@ _OPTIONS = {"server_properties": "--server-properties", "topic_properties": "--t
 _YAML = re.compile(r"""\s*(?P<q>["']?)(?P<key>[\w.-]+)(?P=q):(?:\s+(?P<r>["']?)(?P<value>.*?)(?P=r))?\s*(?:\s\#.*)?""")
 
 
+#: Protocol cases write timestamps of their own, by which segments roll and positions are found.
+_CLOCK = ("log.message.timestamp.type", "message.timestamp.type")
+
+
 class SettingsOf(StrEnum):
     """The owner of settings in a file."""
 
@@ -47,6 +51,15 @@ class OwnSettings:
     brokers: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
+
+    @property
+    def for_cases(self) -> OwnSettings:
+        """The settings that clusters of protocol cases get."""
+        brokers, topics = (
+            {name: value for name, value in settings.items() if name not in _CLOCK}
+            for settings in (self.brokers, self.topics)
+        )
+        return OwnSettings(brokers=brokers, topics=topics, written=self.written)
 
     @property
     def configuration(self) -> dict[str, str]:

@@ -167,6 +167,13 @@ def test_a_cluster_gets_the_settings_but_keeps_those_that_a_scenario_is_about(tm
     assert launched[0].broker_settings == {"num.io.threads": "8", "a.b": "2"}
 
 
+def test_protocol_cases_keep_the_timestamps_that_they_write() -> None:
+    """They roll segments by them; everything else reaches their clusters."""
+    clock = {"log.message.timestamp.type": "LogAppendTime", "compression.type": "zstd"}
+    own = OwnSettings(brokers=clock, topics={"message.timestamp.type": "LogAppendTime"}, written=" x")
+    assert own.for_cases == OwnSettings(brokers={"compression.type": "zstd"}, topics={}, written=" x")
+
+
 def test_warnings_come_before_the_run(tmp_path: Path) -> None:
     """Of the releases that run in it."""
     own = OwnSettings(topics={"segment.bytes": "524288"})
