@@ -61,7 +61,7 @@ _SEEN: Mapping[Anomaly, str] = MappingProxyType(
         Anomaly.STUCK_LSO: "partition{s} on which the last stable offset did not move on",
         Anomaly.DECIDED_LATE: "transaction{s} decided by the marker of the next one",
         Anomaly.LOST_NODE: "node{s} that did not come back",
-        Anomaly.NO_PROGRESS: "pause{s} of 90 s and more in which a pipeline committed nothing",
+        Anomaly.NO_PROGRESS: "standstill{s} of a pipeline or client while others worked",
         Anomaly.STRANDED_PRODUCER: "producer{s} stopped for good",
         Anomaly.SILENT_METRIC: "stuck partition{s} that the metric did not show",
     }
