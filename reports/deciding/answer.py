@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from reports.deciding.readers import reader_of
 from reports.deciding.reasons import Reason, reasons
 from reports.deciding.windows import PROFILE as WATCH
 from reports.model.report import ControlResult, Report
 from reports.model.vocabulary import bugs, measured
 from reports.model.wording import counted, number
 from verification.known_bugs.catalogue import KnownBug
-from verification.vocabulary.harm import HARM
+from verification.vocabulary.harm import HARM, READER_HARM
 from verification.vocabulary.releases import parse
 from verification.vocabulary.verdict import Decision, ExitCode, Verdict
 
@@ -56,6 +57,11 @@ def subject_of(report: Report) -> str:
     return f"Your cluster ({kafka})" if subject.own else kafka
 
 
+def _subject(reason: Reason, report: Report) -> str:
+    """Whose violation a reason is: a reader's, or that of the whole subject."""
+    return f"{reason.reader} as a reader" if reason.reader else subject_of(report)
+
+
 def _violation(report: Report) -> Answer:
     deciding = [
         each for each in reasons(report) if each.verdict is Verdict.FAIL and not each.is_aside and not each.accepted
@@ -72,7 +78,7 @@ def _violation(report: Report) -> Answer:
     shared = f"{measured_clean} it" if release else ""
     tests = _failing(report, deciding)
     return Answer(
-        harm=" ".join(_harms(deciding, subject_of(report))),
+        harm=" ".join(_harms(deciding, report)),
         tests=tests,
         condition=f"{of}: {condition}" if condition and not setting and len(deciding) > 1 else condition,
         clean=clean,
@@ -83,9 +89,12 @@ def _violation(report: Report) -> Answer:
     )
 
 
-def _harms(deciding: Sequence[Reason], subject: str) -> Iterator[str]:
-    for place, each in enumerate(deciding[:HARMS_MAX]):
-        yield f"{subject} {_does(each)}." if not place else f"It also {_does(each)}."
+def _harms(deciding: Sequence[Reason], report: Report) -> Iterator[str]:
+    said = ""
+    for each in deciding[:HARMS_MAX]:
+        subject = _subject(each, report)
+        yield f"{subject} {_does(each)}." if subject != said else f"It also {_does(each)}."
+        said = subject
     if (rest := len(deciding) - HARMS_MAX) > 0:
         yield f"{counted(rest, 'more reason')} {'is' if rest == 1 else 'are'} below."
 
@@ -94,6 +103,8 @@ def _does(reason: Reason) -> str:
     """The harm of one reason as the end of a sentence."""
     if reason.name in bugs():
         return f"can {bugs()[reason.name].harm}"
+    if reason.reader and reason.name in READER_HARM:
+        return f"can {READER_HARM[reason.name]}"  # type: ignore[index]
     if reason.name in HARM:
         return f"can {HARM[reason.name]}"  # type: ignore[index]
     return f"breaks this rule: {reason.text.rstrip('.')}"
@@ -119,6 +130,8 @@ def _failing(report: Report, deciding: Sequence[Reason]) -> str:
 def _todo(report: Report, deciding: Sequence[Reason], release: str) -> Iterator[str]:
     if report.subject.pipelines:
         yield "Do not rely on it for exactly-once before the reasons below are gone."
+    elif reader_of(report):
+        yield "Read with another library or version; the log and a capture by another client show nothing of it."
     elif all(each.setting for each in deciding):
         yield "Change the setting, and try again."
     elif report.subject.own:
@@ -133,12 +146,16 @@ def _todo(report: Report, deciding: Sequence[Reason], release: str) -> Iterator[
         )
         which, it = ("it", "it") if len(unnamed) == 1 else ("the first", "them")
         again = f" repeat {which} with `{replay}`, and" if replay else ""
-        yield f"No known bug explains {_listed([each.name for each in unnamed])}:{again} report {it} with this evidence."
+        whom = f" to the makers of {reader}" if (reader := reader_of(report)) else ""
+        listed = _listed([each.name for each in unnamed])
+        yield f"No known bug explains {listed}:{again} report {it}{whom} with this evidence."
 
 
 def _warning(report: Report) -> str:
     """The beginning of the sentence that warns others."""
     subject = report.subject
+    if reader := reader_of(report):
+        return f"Do not read with {reader} from {subject.title} where exactly-once matters"
     if subject.pipelines:
         return f"Do not rely on our pipeline on Kafka {subject.release} for exactly-once"
     if subject.own:

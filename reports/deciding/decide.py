@@ -179,9 +179,18 @@ def _violation(facts: RunFacts) -> str:
     decide = f", and {len(deciding)} of them {'decides' if len(deciding) == 1 else 'decide'}"
     sentence = f"{_of(proved, len(facts.tried), facts.noun)} proved a violation"
     sentence += f"{decide if proved > len(deciding) else ''}: {_found(deciding)}."
+    sentence += "".join(_of_readers(deciding))
     if besides := " and ".join(_besides(facts)):
         sentence += f" In addition, {besides}."
     return sentence
+
+
+def _of_readers(deciding: Sequence[Tried]) -> Iterator[str]:
+    """A sentence for each library whose violations as a reader decide."""
+    findings = [one for each in deciding if isinstance(each, ScenarioReport) for one in each.findings if one.reader]
+    for reader in dict.fromkeys(each.reader for each in findings):
+        shown = _names([each.anomaly for each in findings if each.reader == reader])
+        yield f" {reader} as a reader alone shows {shown}: a capture by another client has none of it."
 
 
 def _besides(facts: RunFacts) -> Iterator[str]:

@@ -95,6 +95,9 @@ def summed(all_: Iterable[Damage]) -> Damage:
         hidden=total("hidden"),
         doubled=total("doubled"),
         shown=total("shown"),
+        readers=tuple(dict.fromkeys(name for one in each for name in one.readers))
+        if all(one.readers for one in each if one.shown)
+        else (),
         torn=total("torn"),
         held=None if any(one.held is None for one in each) else tuple(held for one in each for held in one.held or ()),
         at_least=any(one.at_least for one in each),
@@ -116,6 +119,9 @@ def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
     shown = "" if shown_elsewhere else " No record reached a reader wrongly."
     if damage.shown:
         shown = f" Readers received {least}{counted(damage.shown, 'record')} that they must not have."
+    if damage.shown and damage.readers:
+        who = " and ".join(f"{each} as a reader" for each in damage.readers)
+        shown = f" {who} received {least}{counted(damage.shown, 'record')} that it must not have; another client, none."
     torn = f" {counted(damage.torn, 'transaction')} visible in part." if damage.torn else ""
     return f"{hit}. Acknowledged records: {least}{records}.{torn}{shown} {_held(damage.held)}"
 

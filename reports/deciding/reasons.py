@@ -36,7 +36,7 @@ class Reason:
 
     `acceptable` is the id with which `--accept` removes it from the decision, empty where there is none. A `weight` other
     than that of a violation that decides is no reason for the decision. `setting` are sentences on the settings of the user
-    that explain it; `text` begins with them.
+    that explain it; `text` begins with them. `reader` is the library whose violation as a reader it is (`FindingReport`).
     """
 
     verdict: Verdict
@@ -47,6 +47,7 @@ class Reason:
     accepted: bool = False
     weight: Weight = Weight.DECIDES
     setting: str = ""
+    reader: str = ""
 
     @property
     def is_aside(self) -> bool:
@@ -56,9 +57,9 @@ class Reason:
 
 def reasons(report: Report) -> tuple[Reason, ...]:
     """The reasons of a report: violations that decide, then the others by weight, accepted ones, undecided scenarios."""
-    gathered: dict[tuple[str, bool], list[Reason]] = {}
+    gathered: dict[tuple[str, bool, str], list[Reason]] = {}
     for each in _violations(report):
-        gathered.setdefault((each.name, each.accepted), []).append(each)
+        gathered.setdefault((each.name, each.accepted, each.reader), []).append(each)
     proven = [_joined(each) for each in gathered.values()]
     # Reasons stay in the order in which they were met: the worst scenario comes first. The others are sorted by id.
     order = tuple(Weight)
@@ -81,6 +82,7 @@ def _joined(same: list[Reason]) -> Reason:
         accepted=first.accepted,
         weight=first.weight,
         setting=first.setting,
+        reader=first.reader,
     )
 
 
@@ -107,12 +109,13 @@ def _of_finding(scenario: ScenarioReport, finding: FindingReport) -> Reason:
     return Reason(
         verdict=Verdict.FAIL,
         name=bug or finding.anomaly,
-        text=" ".join(filter(None, (finding.setting, note_on(bug) if bug else definition))),
+        text=" ".join(filter(None, (finding.setting, finding.whose, note_on(bug) if bug else definition))),
         places=(_place(scenario, f"{finding.anomaly} × {finding.count}"),),
         acceptable=bug,
         accepted=finding.accepted,
         weight=finding.weight,
         setting=finding.setting,
+        reader=finding.reader,
     )
 
 

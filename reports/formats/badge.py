@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from reports.deciding.readers import title_of
 from reports.model.report import Report
 from reports.model.wording import one_line
 from verification.vocabulary.verdict import Decision
@@ -19,7 +20,7 @@ MESSAGE_MAX = 70
 def dumps(report: Report) -> str:
     """The text of the file; `isError` fixes the colour of the badge when the run is not a GO."""
     decision, counts = report.judgement.decision, report.judgement.counts
-    about = f"{decision} · {report.subject.title}" if report.subject.release else str(decision)
+    about = f"{decision} · {title_of(report)}" if report.subject.release else str(decision)
     about += (" (partial)" if report.partial else "") + (f", {counts}" if counts else "")
     body = {
         "schemaVersion": 1,

@@ -25,6 +25,7 @@ from reports.deciding.effort import effort
 from reports.deciding.impact import impact, sentence
 from reports.deciding.own_builds import build_note
 from reports.deciding.proof_conditions import proof_conditions
+from reports.deciding.readers import title_of
 from reports.deciding.reasons import reasons
 from reports.deciding.risk_table import CHOICES, release_of_today, risks
 from reports.deciding.trust import trust
@@ -141,6 +142,7 @@ def render(report: Report, directory: Path) -> str:
         risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
         deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         answer=answer(report),
+        title=title_of(report),
         proof_conditions=proof_conditions(report),
         risk_table=risks(report),
         risk_choices=CHOICES,

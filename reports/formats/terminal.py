@@ -148,7 +148,8 @@ def _named(finding: FindingReport) -> str:
     several = "" if finding.consequences == 1 else "s"
     consequences = f", explains {finding.consequences} more violation{several}" if finding.consequences else ""
     accepted = ", accepted" if finding.accepted else ""
-    return f"  found    {finding.anomaly} × {finding.count}{bug}{consequences}{accepted}"
+    reader = f", by {finding.reader} as a reader alone" if finding.reader else ""
+    return f"  found    {finding.anomaly} × {finding.count}{bug}{reader}{consequences}{accepted}"
 
 
 def _facts(witness: Example) -> tuple[str, ...]:

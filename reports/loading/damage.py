@@ -55,6 +55,9 @@ def damage_of(
         hidden=max(fates[_HIDDEN], count.get(Anomaly.HIDDEN_COMMITTED, 0)),
         doubled=count.get(Anomaly.DUPLICATE, 0),
         shown=sum(count.get(each, 0) for each in SHOWN),
+        readers=tuple(sorted(readers))
+        if all(readers := {each.reader for each in found if each.anomaly in SHOWN})
+        else (),
         torn=count.get(Anomaly.TORN_TRANSACTION, 0),
         held=None
         if ends is None

@@ -300,6 +300,7 @@ def _findings(
             around_count=log.count,
             around_brokers=() if judged.convicted else _brokers_around(scenario, finding, known),
             minimal=witnesses.minimal(finding.witness, known),
+            reader=finding.reader,
         )
 
     return tuple(finding_report(each) for each in judged.findings), tuple(problems)

@@ -27,8 +27,8 @@ class Damage:
     `lost` records were acknowledged and are not in the log, `aborted` ones are there, but were aborted after their commit
     was acknowledged. `hidden` ones are committed or open, and no reader receives them. `doubled` are further copies.
     `torn` transactions are visible in part.
-    `shown` reached a reader and must not. `held` is None where the ends of the partitions are
-    unknown. `at_least` is True where the judge kept only a part of the examples.
+    `shown` reached a reader and must not; `readers` are the libraries that alone received all of these. `held` is None
+    where the ends of the partitions are unknown. `at_least` is True where the judge kept only a part of the examples.
     """
 
     operations: int = 0
@@ -39,6 +39,7 @@ class Damage:
     hidden: int = 0
     doubled: int = 0
     shown: int = 0
+    readers: tuple[str, ...] = ()
     torn: int = 0
     held: tuple[HeldPartition, ...] | None = None
     at_least: bool = False

@@ -109,7 +109,8 @@ class FindingReport:
     user explains it, in sentences.
     `evidence` is the directory with every violation, empty when there is none. `around` is the log around the first
     example, `around_count` the number of log entries in the evidence, `around_brokers` the lines of broker logs about
-    it. `minimal` is the witness of the first example, None in older verdicts.
+    it. `minimal` is the witness of the first example, None in older verdicts. `reader` is that of the verdict
+    (`Finding`).
     """
 
     anomaly: str
@@ -129,6 +130,12 @@ class FindingReport:
     around_count: int = 0
     around_brokers: tuple[BrokerLine, ...] = ()
     minimal: WitnessRows | None = None
+    reader: str = ""
+
+    @property
+    def whose(self) -> str:
+        """A sentence where a reader alone shows it, else empty."""
+        return f"Only {self.reader} as a reader shows it; a capture by another client does not." if self.reader else ""
 
     @property
     def first(self) -> Example | None:

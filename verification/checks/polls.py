@@ -29,7 +29,7 @@ def nonmonotonic_poll(facts: EvidenceFacts) -> DataFrame:
         .where("getbit(returned, observer_index) = 1")
     )
     detail = "concat('given after offset ', previous_offset)"
-    found = violations(back, Anomaly.NONMONOTONIC_POLL, detail=detail, observer="observer")
+    found = violations(back, Anomaly.NONMONOTONIC_POLL, detail=detail, observer="observer", live="true")
     for capture in CAPTURES:
         again = facts.places.where(f"{capture} > 1")
         detail = f"concat('given ', {capture}, ' times')"
@@ -58,6 +58,7 @@ def poll_skip(facts: EvidenceFacts) -> DataFrame:
         "offset < last and (outcome = 'commit' or not committed_reader) and getbit(received, observer_index) = 0"
     )
     found = partial(violations, anomaly=Anomaly.POLL_SKIP, harm=UNREAD)
-    live = found(skipped, detail="concat('was given offset ', last, ' of it')", observer="observer")
+    captured = "case when committed_reader then committed > 0 else uncommitted > 0 end"
+    live = found(skipped, detail="concat('was given offset ', last, ' of it')", observer="observer", live=captured)
     unread = data.where("uncommitted = 0 and offset < high_watermark")
     return live.unionByName(found(unread, detail="'below the high watermark'", observer=f"'{CAPTURE}'"))

@@ -29,6 +29,7 @@ def aborted_read(facts: EvidenceFacts) -> DataFrame:
         detail="concat('by the log: ', case when has_log then coalesce(outcome, 'nothing') else 'there is none' end,"
         " ', told: ', coalesce(told, 'nothing'))",
         observer=f"coalesce(observer, '{CAPTURE}')",
+        live="committed = 0",
     )
 
 
@@ -45,4 +46,5 @@ def early_read(facts: EvidenceFacts) -> DataFrame:
         Anomaly.EARLY_READ,
         detail="concat('received ', (decided_ns - first_received_ns) div 1000, ' µs before its commit was invoked')",
         observer="observer",
+        live="true",
     )

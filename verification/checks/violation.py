@@ -26,7 +26,7 @@ def violations(frame: DataFrame, anomaly: Anomaly, *, detail: str, **columns: st
 
     Columns of `WHERE` are taken from the dataframe if it has them, unless `columns` gives others.
     """
-    chosen = {"run": "run", "anomaly": f"'{anomaly}'", "detail": detail, "harm": "0"}
+    chosen = {"run": "run", "anomaly": f"'{anomaly}'", "detail": detail, "harm": "0", "live": "false"}
     chosen |= {name: name for name in WHERE if name in frame.columns}
     chosen |= columns
     return frame.selectExpr(

@@ -15,6 +15,7 @@ from verification.evidence.run_evidence import RunEvidence
 from verification.evidence.stalls import late_completions, lost_nodes, unserved_clients
 from verification.judge.circumstances import shown
 from verification.judge.decision import VerdictInputs, decide
+from verification.judge.readers import reader_of
 from verification.judge.witness import witness
 from verification.known_bugs.signatures.recognise import recognise
 from verification.spark.errors import in_a_line
@@ -60,6 +61,7 @@ def _findings(
             explains=attributed.explained(anomaly),
             known_bug=known.get(anomaly),
             witness=witness(evidence, examples[anomaly][0], around.get((evidence.run, str(anomaly)), ())),
+            reader="" if known.get(anomaly) else reader_of(evidence, violations),
         )
         for anomaly, violations in attributed.primary.items()
     )

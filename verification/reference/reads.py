@@ -31,11 +31,12 @@ def read(index: RunIndex) -> Iterator[RawViolation]:
             continue
         if spot.outcome == "abort" or told == "aborted":
             observer = "committed" if earliest is None else earliest[1]
-            yield violation(Anomaly.ABORTED_READ, row, place, observer=observer)
+            yield violation(Anomaly.ABORTED_READ, row, place, observer=observer, live=not spot.committed)
         elif index.has_log and told is not None and operation is not None and earliest is not None:
             decided_ns = operation["decided_ns"]
             early = decided_ns is not None and earliest[0] < decided_ns
-            yield from [violation(Anomaly.EARLY_READ, row, place, observer=earliest[1])] if early else []
+            found = violation(Anomaly.EARLY_READ, row, place, observer=earliest[1], live=True)
+            yield from [found] if early else []
 
 
 def polls(index: RunIndex) -> Iterator[RawViolation]:
@@ -51,15 +52,17 @@ def polls(index: RunIndex) -> Iterator[RawViolation]:
         for offset in back:
             place = (*partition, offset)
             record = index.record(index.spots[place])
-            yield violation(Anomaly.NONMONOTONIC_POLL, record, place, observer=observer["observer"])
+            yield violation(Anomaly.NONMONOTONIC_POLL, record, place, observer=observer["observer"], live=True)
         received = set(offsets)
         for offset in range(max(offsets)):
             spot = index.spots.get((*partition, offset))
             if spot is None or spot.row is None or spot.row.get("control") is not None or offset in received:
                 continue
             if spot.outcome == "commit" or not observer["committed_reader"]:
-                place, harm = (*partition, offset), index.unread(spot, spot.row)
-                yield violation(Anomaly.POLL_SKIP, spot.row, place, observer=observer["observer"], harm=harm)
+                place, name = (*partition, offset), observer["observer"]
+                live = bool(spot.committed if observer["committed_reader"] else spot.uncommitted)
+                facts = {"observer": name, "harm": index.unread(spot, spot.row), "live": live}
+                yield violation(Anomaly.POLL_SKIP, spot.row, place, **facts)
     for place, spot in index.spots.items():
         end = index.ends.get(place[:2])
         data = spot.row if spot.row is not None and spot.row.get("control") is None else None

@@ -250,7 +250,8 @@ RECORDS = _schema(
 
 #: The result of every check. `topic_index` becomes the topic's name when the finding is written. `places` are the
 #: acknowledged places of missing records, for attribution. `cause` is null for a primary finding; otherwise it names
-#: the explanation (see `verification.judge.primary_findings`). `harm` is that of `RawViolation`.
+#: the explanation (see `verification.judge.primary_findings`). `harm` and `live` are those of
+#: `RawViolation`.
 VIOLATIONS = _schema(
     ("run", _STRING),
     ("anomaly", _STRING),
@@ -265,4 +266,5 @@ VIOLATIONS = _schema(
     ("cause", _STRING),
     ("places", ArrayType(_STRING)),
     ("harm", _INT),
+    ("live", _BOOLEAN),
 )

@@ -67,6 +67,16 @@ _SEEN: Mapping[Anomaly, str] = MappingProxyType(
     }
 )
 
+#: The same where a reader alone shows it (`Finding.reader`), about that reader.
+READER_HARM: Mapping[Anomaly, str] = MappingProxyType(
+    {
+        Anomaly.ABORTED_READ: "return records of aborted transactions, although it was asked for committed ones",
+        Anomaly.EARLY_READ: "return records before their commit was requested, although it was asked for committed ones",
+        Anomaly.POLL_SKIP: "skip records that other readers receive",
+        Anomaly.NONMONOTONIC_POLL: "return older records again",
+    }
+)
+
 
 def seen(anomaly: str, count: int) -> str:
     """What happened, with its count: `7 transactions left open on a partition`; an unknown name stays as it is."""

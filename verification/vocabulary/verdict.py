@@ -172,7 +172,8 @@ class Finding:
     `consequences` counts violations in other transactions that this finding explains; `explains` counts them by anomaly,
     and is empty in verdicts that were written before it existed. `known_bug` is the id of a
     known bug whose signature over the evidence matched; a finding without the signature stays unnamed. `witness` shows
-    the first example; it is None in verdicts that were written before there were any.
+    the first example; it is None in verdicts that were written before there were any. `reader` is the library, with its
+    version, whose violations these are as a reader: live observers alone show them. It is empty for those of the subject.
     """
 
     anomaly: str
@@ -182,6 +183,7 @@ class Finding:
     explains: tuple[tuple[str, Int64], ...] = ()
     known_bug: str | None = None
     witness: Witness | None = None
+    reader: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

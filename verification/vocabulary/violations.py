@@ -24,6 +24,7 @@ class RawViolation:
 
     `harm` orders the examples. It is above 0 where a reader is the victim: a record was acknowledged and no read_committed
     reader received it, or one received it and must not have. A check sets it where its violations differ in that.
+    `live` says that only a live observer shows it: the capture of its isolation level has no such violation.
     """
 
     anomaly: Anomaly
@@ -38,6 +39,7 @@ class RawViolation:
     cause: str | None = None
     places: tuple[str, ...] = ()
     harm: int = 0
+    live: bool = False
 
     @property
     def place(self) -> Place | None:
