@@ -172,7 +172,7 @@ def _of_rows(bug: KnownBug, rows: Sequence[MeasuredRow], own: Iterable[str]) -> 
 
 def _of_ranges(bug: KnownBug, own: Iterable[str]) -> Iterable[tuple[str, str]]:
     ends = dict.fromkeys(end for each in bug.bad for end in (each.first, each.last))
-    between = "; releases between them were run too, or are taken to share it" if len(ends) > 1 else ""
+    between = "; releases between them: run too, or assumed" if len(ends) > 1 else ""
     yield "Measured affected", ", ".join(dict.fromkeys([*ends, *sorted(own)])) + between
     if released := [each for each in bug.fixed_in if is_released(each)]:
         yield "Fixed in", ", ".join(released)

@@ -34,6 +34,7 @@ from verification.vocabulary.verdict import Circumstances, ExitCode, Verdict
 
 #: JSON files whose texts a viewer shows.
 VIEWED = ("ctrf", "badge", "trace")
+GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_every_verdict_is_a_word_in_every_output_format(tmp_path: Path) -> None:
@@ -355,3 +356,21 @@ def test_the_command_renders_again_and_returns_the_code_of_the_decision(tmp_path
     assert foreign.returncode == ExitCode.USAGE
     assert len(foreign.stderr.strip().splitlines()) == 1
     assert call().returncode == ExitCode.USAGE
+
+
+#: Values as Python writes them: names of constants, and the beginnings of lists and mappings.
+PYTHON_VALUE = re.compile(r"\b(None(?! of)|True|False)\b|\[\[|\[\(|\{'|\['")
+
+
+@pytest.mark.parametrize("case", sorted(each.name for each in GOLDEN.iterdir() if each.is_dir()))
+def test_no_output_that_people_read_has_a_value_of_python(case: str, tmp_path: Path) -> None:
+    """Page, summary, terminal and JUnit of real runs; the pattern finds such values."""
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN / case / "run", run)
+    report = load_run(run)
+    write_all(report, run)
+    shown = [page_of(run).text, terminal.render(report)]
+    shown += [(run / name).read_text(encoding="utf-8") for name in ("summary.md", "junit.xml")]
+    assert [each[0] for text in shown for each in PYTHON_VALUE.finditer(text)] == []
+    for value in (None, True, [[0, 1]], {"a": 1}, ["a"]):
+        assert PYTHON_VALUE.search(f"observed {value!r}, expected 1")

@@ -82,7 +82,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "",
     ),
     Anomaly.TORN_TRANSACTION: (
-        "At quiescence some but not all records of one transaction are visible under read_committed.",
+        "When all work has ended, some but not all records of one transaction are visible under read_committed.",
         "A transaction is atomic across partitions and brokers: all of its records become visible or none.",
         "The missing records of a torn transaction are not reported again as lost or hidden.",
     ),
@@ -94,7 +94,7 @@ _SENTENCES: Mapping[Anomaly, tuple[str, str, str]] = {
         "A copy is not reported if read_committed delivered its input, because then the input is.",
     ),
     Anomaly.HIDDEN_COMMITTED: (
-        "The log holds a record whose outcome is commit, but at quiescence read_committed does not deliver it.",
+        "The log holds a record whose outcome is commit, but read_committed does not deliver it when all work has ended.",
         "A committed record that is never delivered is lost to every reader that relies on transactions.",
         "Records at or above a last stable offset that does not move are reported as stuck-lso instead.",
     ),
