@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.deciding.readers import reader_of
+from reports.deciding.readers import idle_client, reader_of
 from reports.deciding.reasons import Reason, reasons
 from reports.deciding.windows import PROFILE as WATCH
 from reports.model.report import ControlResult, Report
@@ -58,7 +58,9 @@ def subject_of(report: Report) -> str:
 
 
 def _subject(reason: Reason, report: Report) -> str:
-    """Whose violation a reason is: a reader's, or that of the whole subject."""
+    """Whose violation a reason is: a reader's, a client's, or that of the whole subject."""
+    if client := idle_client(report):
+        return f"The client {client} on {subject_of(report)}"
     return f"{reason.reader} as a reader" if reason.reader else subject_of(report)
 
 
@@ -132,6 +134,8 @@ def _todo(report: Report, deciding: Sequence[Reason], release: str) -> Iterator[
         yield "Do not rely on it for exactly-once before the reasons below are gone."
     elif reader_of(report):
         yield "Read with another library or version; the log and a capture by another client show nothing of it."
+    elif idle_client(report):
+        yield "Find out why it stood still: another client wrote and committed on the same cluster at that time."
     elif all(each.setting for each in deciding):
         yield "Change the setting, and try again."
     elif report.subject.own:
@@ -156,6 +160,8 @@ def _warning(report: Report) -> str:
     subject = report.subject
     if reader := reader_of(report):
         return f"Do not read with {reader} from {subject.title} where exactly-once matters"
+    if client := idle_client(report):
+        return f"Do not rely on the client {client} on {subject.title}"
     if subject.pipelines:
         return f"Do not rely on our pipeline on Kafka {subject.release} for exactly-once"
     if subject.own:

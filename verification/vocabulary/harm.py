@@ -31,7 +31,7 @@ HARM: Mapping[Anomaly, str] = MappingProxyType(
         Anomaly.STUCK_LSO: "hide committed records for longer than its bound",
         Anomaly.DECIDED_LATE: "decide a transaction by the marker of the next one, perhaps against the answer that it gave",
         Anomaly.LOST_NODE: "lose a node while it is upgraded",
-        Anomaly.NO_PROGRESS: "stop without an error and process no more inputs",
+        Anomaly.NO_PROGRESS: "stop without an error while others work",
         Anomaly.STRANDED_PRODUCER: "stop a transactional producer for good",
         Anomaly.SILENT_METRIC: "hide a stuck partition from the metric that operators watch",
     }

@@ -70,3 +70,13 @@ def test_next_to_a_violation_of_the_release_each_has_its_own_sentence(tmp_path: 
     assert reader_of(report) == ""
     assert "Kafka 4.3.1 can lose records" in harm
     assert f"{GO} as a reader can return" in harm
+
+
+def test_a_client_that_stood_still_is_named_and_not_the_release(tmp_path: Path) -> None:
+    """Another client worked on the same cluster; next to another violation the release is named."""
+    said = answer(of(tmp_path / "a", found("no-progress")))
+    assert said.harm == "The client confluent on Kafka 4.3.1 can stop without an error while others work."
+    assert said.forward.startswith("Do not rely on the client confluent on Kafka 4.3.1")
+    assert said.todo.startswith("Find out why it stood still")
+    assert answer(of(tmp_path / "b", found("no-progress"), found("lost-write"))).harm.startswith("Kafka 4.3.1 can")
+    assert answer(of(tmp_path / "c", found("no-progress", known_bug="KB-16"))).harm.startswith("Kafka 4.3.1 can")
