@@ -100,7 +100,9 @@ def other_number(seen: Shown) -> Shown:
 def silent_impact(seen: Shown) -> Shown:
     """A case that gave a reader a record, next to an impact that denies it."""
     case = next(each for each in seen.report.cases if each.deciding)
-    said = replace(case.deciding[0], what="what a reader is given", expected="[]", observed='["a"]', relation="equals")
+    said = replace(
+        case.deciding[0], what="what a reader is given", expected="nothing", observed='"a"', relation="equals"
+    )
     cases = tuple(replace(each, statements=(said,)) if each is case else each for each in seen.report.cases)
     denied = f"**Impact**: 3 hit. No record reached a reader wrongly.\n{seen.summary}"
     return replace(with_report(seen, cases=cases), summary=denied)

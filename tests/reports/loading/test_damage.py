@@ -13,13 +13,15 @@ from reports.formats import html, summary, terminal
 from reports.loading.availability import periods
 from reports.loading.damage import damage_of
 from reports.loading.examples import Context, witness
+from reports.loading.exchange import statement_row
 from reports.loading.finding_records import LINES_MAX, FindingRecords
 from reports.loading.run import load_run
 from reports.model.damage import Damage, HeldPartition
-from reports.model.protocol_case import ScriptCase, StatementRow
+from reports.model.protocol_case import ScriptCase
 from reports.model.timeline import NO_WORK
 from tests.support.plans import FAILED, SMOKE
 from tests.support.run_directories import make_run
+from verification.scripts.script import Relation, Statement
 from verification.vocabulary.history import Action, FaultRecord, History, Intent, Operation, Outcome
 from verification.vocabulary.quiescent_state import PartitionEnd
 from verification.vocabulary.verdict import Finding, Verdict, Violation
@@ -199,26 +201,25 @@ def test_topics_have_their_replication(tmp_path: Path) -> None:
     assert report.scenarios[0].topics[0] in html.render(report, run)
 
 
-def claimed(what: str, expected: str, observed: str) -> ScriptCase:
-    """A failed case with one claim that does not hold."""
-    said = StatementRow(
-        after=1, what=what, relation="equals", expected=expected, observed=observed, required=False, holds=False
-    )
+def claimed(what: str, expected: Any, observed: Any) -> ScriptCase:
+    """A failed case with one claim that does not hold, its values in the form that the report shows."""
+    said = statement_row(Statement(after=1, what=what, relation=Relation.EQUALS, expected=expected, observed=observed))
     return ScriptCase(key=what, claim="", verdict=Verdict.FAIL, reason="", statements=(said,))
 
 
 @pytest.mark.parametrize(
     ("case", "shown", "hidden"),
     [
-        (claimed("what a reader is given", '["next"]', '["late", "next"]'), True, False),
-        (claimed("what readers are given of its two partitions", "[[], []]", '[["a"], []]'), True, False),
-        (claimed("what a reader is given", '["a"]', "[]"), False, True),
+        (claimed("what a reader is given after the next commit", ["next"], ["late", "next"]), True, False),
+        (claimed("what readers are given of its two partitions", [[], []], [["a"], []]), True, False),
+        (claimed("what a reader is given", ["a"], []), False, True),
+        (claimed("what a reader is given", ["a", "b"], ["a"]), False, True),
         # Another record in the place of the right one may have been given before; it is one too few.
-        (claimed("what a reader is given", '["b"]', '["a"]'), False, True),
+        (claimed("what a reader is given", ["b"], ["a"]), False, True),
         # A second copy is no other record.
-        (claimed("what a reader is given", '["a"]', '["a", "a"]'), False, False),
-        (claimed("the markers", '["commit"]', '["abort"]'), False, False),
-        (claimed("what a reader is given", '["a", "b', '["a", "c'), False, False),
+        (claimed("what a reader is given", ["a"], ["a", "a"]), False, False),
+        (claimed("the markers", ["commit"], ["abort"]), False, False),
+        (claimed("what a reader is given", ["a" * 700], ["b"]), False, False),
     ],
 )
 def test_a_case_says_what_readers_were_given(case: ScriptCase, shown: bool, hidden: bool) -> None:
@@ -232,7 +233,7 @@ def test_no_zero_denies_what_a_case_showed(tmp_path: Path) -> None:
     report = load_run(make_run(tmp_path, [SMOKE, FAILED]))
     denied = "No record reached a reader wrongly."
     assert denied in impact(report)
-    gave = claimed("what a reader is given", "[]", '["aborted"]')
+    gave = claimed("what a reader is given", [], ["aborted"])
     both = impact(replace(report, cases=(gave,)))
     assert denied not in both
     assert "Of 1 protocol case that failed, 1 gave a reader a record that it must not have, and 0 kept back" in both
