@@ -283,7 +283,7 @@ def first_examples_are_victims(seen: Shown) -> Iterator[str]:
     for scenario in seen.report.scenarios:
         for finding in scenario.findings:
             first = finding.witnesses[0].place if finding.witnesses and finding.anomaly in UNSEEN else ""
-            given = [each.committed for each in finding.around if each.place == first and each.violates]
+            given = [each.committed for each in finding.around if each.place == first]
             if any(count not in ("", "0") for count in given):
                 yield f"{scenario.key}: the first example of {finding.anomaly}, {first}, was received {given[0]} times"
 
