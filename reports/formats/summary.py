@@ -14,6 +14,7 @@ from reports.deciding.answer import answer
 from reports.deciding.effort import effort
 from reports.deciding.impact import impact
 from reports.deciding.own_builds import build_note
+from reports.deciding.proof_conditions import proof_conditions
 from reports.deciding.reasons import Reason, reasons
 from reports.deciding.scorecards import cards
 from reports.deciding.trust import trust
@@ -63,9 +64,9 @@ def _lines(report: Report) -> Iterator[str]:
     said = answer(report)
     yield f"**{literal(said.harm, 600)}** {literal(said.tests, 600)}"
     yield ""
-    if said.condition:
-        yield f"**When**: {literal(said.condition, 600)}"
-        yield ""
+    when = [f"**When**: {literal(said.condition, 600)}"] if said.condition else []
+    shown_with = [literal(line, 600) for line in (proof_conditions(report),) if line]
+    yield from (line for text in (*when, *shown_with) for line in (text, ""))
     yield f"**What to do**: {with_code(f'{said.clean} {said.todo}')}"
     yield ""
     if said.forward:

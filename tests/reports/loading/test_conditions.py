@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reports.deciding.proof_conditions import proof_conditions
-from reports.formats import html
+from reports.formats import html, summary
 from reports.loading.conditions import of_scenario, of_script
 from reports.loading.run import load_run
 from reports.model.report import FaultRow
@@ -81,6 +81,7 @@ def test_page_and_box_show_on_what_the_proof_was_made(tmp_path: Path) -> None:
     page = html.render(report, run)
     assert "Shown with replication factor 3, min ISR 2; unclean elections not recorded" in page
     assert proof_conditions(report) in page[: page.index("<h2")]
+    assert proof_conditions(report) in summary.render(report)
     assert proof_conditions(load_run(make_run(tmp_path / "clean", [SMOKE]))) == ""
 
 
