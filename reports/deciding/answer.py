@@ -27,7 +27,7 @@ NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Headline:
     """The answer: sentences of harm, the tests behind them, the condition, what to do next, and two sentences to forward.
 
     `clean` is the newest release that was measured without what decides, empty where none is known. A text may be empty.
@@ -41,7 +41,7 @@ class Answer:
     forward: str = ""
 
 
-def answer(report: Report) -> Answer:
+def answer(report: Report) -> Headline:
     """The answer of a report."""
     return _KINDS[report.judgement.exit_code](report)
 
@@ -64,7 +64,7 @@ def _subject(reason: Reason, report: Report) -> str:
     return f"{reason.reader} as a reader" if reason.reader else subject_of(report)
 
 
-def _violation(report: Report) -> Answer:
+def _violation(report: Report) -> Headline:
     deciding = [
         each for each in reasons(report) if each.verdict is Verdict.FAIL and not each.is_aside and not each.accepted
     ]
@@ -79,7 +79,7 @@ def _violation(report: Report) -> Answer:
     clean = f"{measured_clean} {of}." if release else ""
     shared = f"{measured_clean} it" if release else ""
     tests = _failing(report, deciding)
-    return Answer(
+    return Headline(
         harm=" ".join(_harms(deciding, report)),
         tests=tests,
         condition=f"{of}: {condition}" if condition and not setting and len(deciding) > 1 else condition,
@@ -185,10 +185,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _regression(report: Report) -> Answer:
+def _regression(report: Report) -> Headline:
     worse = len(report.regressions)
     tests = f"{counted(worse, 'result')} {'is' if worse == 1 else 'are'} worse than in the baseline or missing"
-    return Answer(
+    return Headline(
         harm=f"{subject_of(report)} does worse than the baseline.",
         tests=f"{tests}; no violation decides by itself.",
         todo="Look at the changes below. If all of them are meant, use this run as the next baseline.",
@@ -197,13 +197,13 @@ def _regression(report: Report) -> Answer:
     )
 
 
-def _environment(report: Report) -> Answer:
+def _environment(report: Report) -> Headline:
     total, subject = len(report.tried), subject_of(report).removesuffix(",")
     clean = "the others show no violation that decides"
     again = f"Run it again: `{report.replay}`" if report.replay else "Run it again."
     if report.interrupted:
         open_ = sum(each.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR) for each in report.tried)
-        return Answer(
+        return Headline(
             harm=f"The run was {report.cut_short} before it knew enough about {subject}.",
             tests=f"{open_} of {counted(total, 'test')} were not decided; {clean}.",
             todo=again,
@@ -211,7 +211,7 @@ def _environment(report: Report) -> Answer:
     missed = [each for each in report.controls if each.control_result is ControlResult.MISSED]
     if missed:
         were = "was" if len(missed) == 1 else "were"
-        return Answer(
+        return Headline(
             harm="This suite did not notice a defect that was put there on purpose, so its passes prove nothing.",
             tests=f"{len(missed)} of {counted(len(report.controls), 'control')} {were} not detected: "
             f"{_listed([each.key for each in missed])}.",
@@ -219,7 +219,7 @@ def _environment(report: Report) -> Answer:
         )
     broken = [each for each in report.tried if each.counts_as is Verdict.ERROR]
     judge = next((each.judge for each in report.scenarios if each.judge), "")
-    return Answer(
+    return Headline(
         harm=f"The environment failed, so the run does not know enough about {subject}.",
         tests=f"{len(broken)} of {counted(total, 'test')} could not be run or judged; {clean}."
         if broken
@@ -228,23 +228,23 @@ def _environment(report: Report) -> Answer:
     )
 
 
-def _inconclusive(report: Report) -> Answer:
+def _inconclusive(report: Report) -> Headline:
     total, subject = len(report.tried), subject_of(report).removesuffix(",")
     open_ = [each for each in report.tried if each.counts_as is Verdict.INCONCLUSIVE]
     if not open_:
-        return Answer(
+        return Headline(
             harm=f"The run says nothing about {subject}.",
             tests=f"None of {counted(total, 'test')} applies to it." if total else "No test ran.",
             todo="Run a whole profile, without `-k` and without `--only`.",
         )
-    return Answer(
+    return Headline(
         harm=f"No violation that decides was found in {subject}, but too little happened to call it good.",
         tests=f"{len(open_)} of {counted(total, 'test')} could not be decided.",
         todo=f"Repeat the first of them: `{open_[0].replay}`" if open_[0].replay else "Run it again.",
     )
 
 
-def _conformant(report: Report) -> Answer:
+def _conformant(report: Report) -> Headline:
     subject = subject_of(report).removesuffix(",")
     failed = sum(each.verdict is Verdict.FAIL for each in report.tried)
     passed = sum(each.verdict is Verdict.PASS for each in report.tried)
@@ -254,14 +254,14 @@ def _conformant(report: Report) -> Answer:
         else "."
     )
     if report.judgement.decision is not Decision.GO:
-        return Answer(
+        return Headline(
             harm=f"Nothing was found that speaks against {subject}, but only a part of the profile ran.",
             tests=f"{tests} Left out: {report.partial}.",
             todo="Run the whole profile, without `-k` and without `--only`.",
         )
     found = "Nothing was found that speaks against" if failed else "No violation was found in"
     while_ = " while others worked on it" if report.profile == WATCH else ""
-    return Answer(
+    return Headline(
         harm=f"{found} {subject}{while_}.",
         tests=tests,
         todo="Read which requirements were not tested, and what speaks against it only under rare conditions."
@@ -275,7 +275,7 @@ def _conformant(report: Report) -> Answer:
     )
 
 
-_KINDS: dict[ExitCode, Callable[[Report], Answer]] = {
+_KINDS: dict[ExitCode, Callable[[Report], Headline]] = {
     ExitCode.VIOLATION: _violation,
     ExitCode.REGRESSION: _regression,
     ExitCode.ENVIRONMENT: _environment,

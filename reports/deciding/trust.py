@@ -54,7 +54,7 @@ class Tests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
+class NarrowFloor:
     """A floor of a scenario that passed, and how close it came to its minimum, in words."""
 
     key: str
@@ -67,7 +67,7 @@ class Trust:
 
     clients: tuple[ClientShare, ...]
     guarantees: tuple[Tests, ...]
-    floors: tuple[Floor, ...]
+    floors: tuple[NarrowFloor, ...]
     detected: int
     controls: int
 
@@ -143,10 +143,10 @@ def _planted(report: Report) -> frozenset[Anomaly]:
     )
 
 
-def _floors(report: Report) -> tuple[Floor, ...]:
+def _floors(report: Report) -> tuple[NarrowFloor, ...]:
     """The floors of scenarios that passed, the narrowest of each scenario, the closest first."""
     found = [
-        (item.have / max(item.need, 1), Floor(key=each.key, text=said(item)))
+        (item.have / max(item.need, 1), NarrowFloor(key=each.key, text=said(item)))
         for each in report.scenarios
         if each.verdict is Verdict.PASS and (item := narrowest(each)) is not None
     ]

@@ -124,7 +124,7 @@ class _Evidence:
     """Where the evidence lies: the name of the directory of the run, and whether the page is in it."""
 
     name: str
-    beside: bool
+    has_page: bool
 
 
 def render(report: Report, directory: Path) -> str:
@@ -178,7 +178,7 @@ def render(report: Report, directory: Path) -> str:
         seeded=f"-{report.seed}",
         folder=_folder,
         anchor=lambda key: anchors.get(key, "top"),
-        evidence=_Evidence(name=report.origin.resolve().name, beside=report.origin.resolve() == directory.resolve()),
+        evidence=_Evidence(name=report.origin.resolve().name, has_page=report.origin.resolve() == directory.resolve()),
     )
     return linked(without_blanks(_with_cited(text)))
 

@@ -18,7 +18,7 @@ import pytest
 from reports.retention import LATEST
 from runner.config import OUT
 from runner.options import add_options
-from tests.reports.trend_results import body, plant, started
+from tests.reports.trend.results import body, plant, started
 from tests.support.paths import ROOT
 from tests.support.plans import STARTED
 from tests.support.whole_commands import python

@@ -22,7 +22,7 @@ from reports.loading.merge import merge
 from reports.loading.run import BASELINE, load_run
 from runner.regressions import matrix
 from runner.regressions.track_record import reproductions
-from tests.reports.trend_results import body, finding, plant, scenario
+from tests.reports.trend.results import body, finding, plant, scenario
 from tests.support.browser import needs_chromium, told
 from tests.support.page_tools import AXE, faults_of, file_of
 from tests.support.plans import EVERY_VERDICT, Plan

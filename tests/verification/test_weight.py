@@ -88,9 +88,13 @@ def test_the_document_equals_the_data() -> None:
 
 
 def test_the_document_has_each_bug_once() -> None:
-    """With impact, reach and reason; a control is not in it."""
+    """With impact, reach, exposure and reason; a control is not in it."""
     text = render.render(BUGS.values())
     for each in BUGS.values():
         rows = [line for line in text.splitlines() if line.startswith(f"| {each.id} ")]
         assert len(rows) == (each.kind is not BugKind.CONTROL)
-        assert all(line.endswith(f"| {each.impact} | {each.reach} | {each.reason} |") for line in rows)
+        exposure = each.exposure
+        concerned = (
+            f"{', '.join(exposure.libraries) or '–'} | {', '.join(exposure.transactions)} | {exposure.replication}"
+        )
+        assert all(line.endswith(f"| {each.impact} | {each.reach} | {concerned} | {each.reason} |") for line in rows)

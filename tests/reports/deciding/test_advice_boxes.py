@@ -61,7 +61,7 @@ def test_what_is_known_to_be_affected_is_not_untried() -> None:
 
 
 def test_a_fix_that_is_not_released_is_announced() -> None:
-    """Nobody can run it today."""
+    """It cannot be run today."""
     assert note_on("KB-05").endswith("not fixed yet; a fix is announced for 4.5.0.")
     assert "fixed in 3.6.0." in note_on("KB-01")
 

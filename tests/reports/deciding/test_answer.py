@@ -13,7 +13,7 @@ import pytest
 from reports.comparing.baseline import of_results
 from reports.comparing.compare import against
 from reports.comparing.results import results
-from reports.deciding.answer import Answer, answer
+from reports.deciding.answer import Headline, answer
 from reports.deciding.decide import judged
 from reports.deciding.windows import PROFILE
 from reports.formats import html, summary, terminal
@@ -200,7 +200,7 @@ def test_the_answer_of_a_real_run_is_plain(run: str) -> None:
     assert_plain(answer(load_run(GOLDEN / run / "run")))
 
 
-def assert_plain(said: Answer) -> None:
+def assert_plain(said: Headline) -> None:
     """The first sentence has no id, no count and no word of tools; what is to be forwarded is two sentences."""
     assert not NOTHING_SAID.search(said.harm.split(": ")[0])
     assert said.harm.endswith(".")

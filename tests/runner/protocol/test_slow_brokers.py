@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from runner.protocol.toolkit import replicas
 from runner.protocol.toolkit.context import BrokerConnection, CaseContext
+from runner.protocol.toolkit.inspector import Inspector
 from runner.protocol.toolkit.script_recorder import ScriptRecorder
 from tests.support.servers.wire_peer import Peer, broker
 from tests.support.wire_definitions import definitions
+from verification.scripts.script import TopicUsed
 from wire.client import Client
 from wire.codes import ErrorCode
 from wire.connection import Connection
@@ -85,6 +87,7 @@ class ChangingController(Client):
 def _case(client: Client) -> CaseContext:
     case = object.__new__(CaseContext)
     case.recording, case.client, case.release = ScriptRecorder(), client, "4.0.0"
+    case.inspect = cast(Inspector, SimpleNamespace(topic=lambda name: TopicUsed(name=name, replicas=())))
     return case
 
 

@@ -14,8 +14,8 @@ from reports.comparing import run_outcomes
 from reports.formats.charts.runs import draw_durations
 from reports.formats.trend_page import RUNS_SHOWN
 from reports.loading import result_files
-from tests.reports.test_trend import written
-from tests.reports.trend_results import body, case, finding, plant, scenario
+from tests.reports.trend.results import body, case, finding, plant, scenario
+from tests.reports.trend.test_trend import written
 
 RUNS, SCENARIOS, CASES, REQUIREMENTS = 1_000, 30, 300, 200
 PAGE_MAX = 2_000_000

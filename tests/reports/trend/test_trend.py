@@ -17,7 +17,7 @@ from reports.loading.run import load_run
 from reports.model.trend import Trend, ViolationState, ViolationTrend
 from tests.reports.test_golden import golden
 from tests.reports.test_markdown import OURS, Elements, unlike_prose
-from tests.reports.trend_results import body, case, control, finding, plant, scenario, started
+from tests.reports.trend.results import body, case, control, finding, plant, scenario, started
 from tests.support.paths import ROOT
 from tests.support.plans import EVERY_VERDICT
 from tests.support.rendered_runs import hostile_run

@@ -1,6 +1,6 @@
 """No two statements of a report contradict each other: of kept runs, of planted ones, and of any real run.
 
-    ONCEPROOF_RUN=reports/out/latest tox -e fast -- tests/reports/test_consistency.py
+    ONCEPROOF_RUN=reports/out/latest tox -e fast -- tests/reports/deciding/test_consistency.py
 
 looks at the report of that run, rendered anew in a copy. Each check is also seen to fail, on a page or a model in which the
 contradiction was planted.
@@ -23,9 +23,9 @@ from reports.model.damage import Damage, HeldPartition
 from reports.model.protocol_case import Trace
 from reports.model.report import Report
 from reports.model.timeline import FiredAlert, Period
+from tests.reports.deciding import consistency
+from tests.reports.deciding.consistency import Shown, contradictions, shown
 from tests.reports.test_golden import golden
-from tests.support import consistency
-from tests.support.consistency import Shown, contradictions, shown
 from tests.support.plans import EVERY_VERDICT, FAILED, SMOKE
 from tests.support.protocol_run_directories import EVERY_SCRIPT, make_protocol_run
 from tests.support.run_directories import make_run

@@ -9,7 +9,7 @@ import pytest
 
 from reports import trend as subject
 from tests.reports.test_browser import probed
-from tests.reports.trend_results import body, finding, plant, scenario
+from tests.reports.trend.results import body, finding, plant, scenario
 from tests.support.browser import JENKINS, needs_chromium, served, visit
 
 pytestmark = [pytest.mark.browser, needs_chromium]
