@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.deciding.reasons import ReasonPlace, reasons
+from reports.deciding.reasons import Reason, reasons
 from reports.model.report import Report
 from reports.model.vocabulary import bugs, measured
 from verification.known_bugs.catalogue import BugKind, KnownBug, Reach, affects
 from verification.known_bugs.exposure import Exposure, Library, ReplicationNeed, TransactionUse
+from verification.known_bugs.weight import Weight, heaviest
 from verification.requirements.catalogue import Protects
 from verification.vocabulary.errors import ReleaseError
 from verification.vocabulary.releases import parse, within
@@ -57,11 +58,11 @@ class Risk:
 
 
 def risks(report: Report) -> tuple[Risk, ...]:
-    """The rows, by what is at risk, then by how likely it is, then what this run showed before the rest."""
-    shown: dict[str, list[ReasonPlace]] = {}
+    """The rows by harm: what is at risk, then how likely it is. Of equal ones those that decide, then others of this run."""
+    shown: dict[str, list[Reason]] = {}
     for reason in reasons(report):
         if reason.name in bugs():
-            shown.setdefault(reason.name, []).extend(reason.places)
+            shown.setdefault(reason.name, []).append(reason)
     traced = {trace.bug: each.key for each in report.tried for trace in each.traces}
     concerned = [
         each
@@ -71,7 +72,13 @@ def risks(report: Report) -> tuple[Risk, ...]:
     ]
     impacts, reaches = tuple(Protects), tuple(Reach)
     concerned.sort(
-        key=lambda each: (impacts.index(each.impact), reaches.index(each.reach), each.id not in shown, each.id)
+        key=lambda each: (
+            impacts.index(each.impact),
+            reaches.index(each.reach),
+            _weight(shown.get(each.id, [])) != Weight.DECIDES,
+            each.id not in shown,
+            each.id,
+        )
     )
     today = release_of_today(report)
     return tuple(_risk(each, shown.get(each.id, []), traced.get(each.id, ""), today) for each in concerned)
@@ -83,10 +90,17 @@ def release_of_today(report: Report) -> str:
     return report.subject.upgraded_from or baseline
 
 
-def _risk(bug: KnownBug, places: Sequence[ReasonPlace], traced: str, today: str) -> Risk:
+def _weight(shown: Sequence[Reason]) -> str:
+    """The heaviest weight of the violations by one bug; accepted if the user accepted all, empty if there is none."""
+    counted = [each.weight for each in shown if not each.accepted]
+    return heaviest(counted) if counted else "accepted" if shown else ""
+
+
+def _risk(bug: KnownBug, shown: Sequence[Reason], traced: str, today: str) -> Risk:
+    places = [place for each in shown for place in each.places]
     seen = "not seen"
     if places:
-        seen = f"{len(places)} tests fail" if len(places) > 1 else "1 test fails"
+        seen = f"{_weight(shown)}: {len(places)} {'tests fail' if len(places) > 1 else 'test fails'}"
     elif traced:
         seen = "in a test that passed"
     exposure = bug.exposure

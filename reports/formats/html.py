@@ -48,7 +48,6 @@ from reports.model.protocol_case import ASIDES, StatementRow, Tried
 from reports.model.report import Report, RequirementRow, ScenarioReport
 from reports.model.timeline import NO_WORK, FiredAlert
 from reports.model.vocabulary import bugs, note_on
-from verification.known_bugs.weight import Weight
 from verification.scripts.script import EXPECTED_AS, Relation
 from verification.vocabulary.harm import seen
 from verification.vocabulary.verdict import Verdict, allowance
@@ -63,8 +62,8 @@ PERIOD_FLOORS = {"before": ("ok-before",), "during": ("attempted-during", "durin
 #: With more untested requirements their list is folded.
 UNTESTED_OPEN = 40
 PERIOD_NAMES = {"between": "between two faults", NO_WORK: "not counted: initialisations, copies without input"}
-#: Links to the scenarios that pass a requirement; a nightly run can have dozens.
-DECIDED_SHOWN = 3
+#: Links to the scenarios and cases that pass a requirement; the line of each case that passed names its requirements.
+DECIDED_SHOWN = 1
 #: Findings named on a card; more would hide the neighbouring cards.
 REFUTED_SHOWN = 3
 #: Reasons above the facts, and places of each; more would push the subject off the first screen.
@@ -77,9 +76,8 @@ BRIEF_MAX = 120
 SECTIONS = (
     "top",
     "why",
-    "standing-risks",
     "risks",
-    "deviations",
+    "not-deciding",
     "change",
     "advice",
     "scorecards",
@@ -139,8 +137,6 @@ def render(report: Report, directory: Path) -> str:
         sentences={row.id: row for row in report.requirements},
         details=(*report.worst_first, *report.controls),
         reasons=[each for each in every if not each.is_aside],
-        risks=[each for each in every if each.is_aside and each.weight is Weight.RISK],
-        deviations=[each for each in every if each.is_aside and each.weight is Weight.DEVIATION],
         answer=answer(report),
         title=title_of(report),
         proof_conditions=proof_conditions(report),
@@ -210,7 +206,6 @@ def _environment() -> Environment:
         period_names=PERIOD_NAMES,
         unclear_of=_unclear_of,
         clear_of=_clear_of,
-        bug_of=lambda name: bugs()[name],
         reasons_shown=REASONS_SHOWN,
         places_shown=PLACES_SHOWN,
         decided_shown=DECIDED_SHOWN,

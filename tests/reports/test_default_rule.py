@@ -195,10 +195,13 @@ def test_every_output_format_shows_what_does_not_decide(tmp_path: Path) -> None:
     assert said in summary.render(report).splitlines()[0]
     assert json.loads(badge.dumps(report))["message"] == "GO · Kafka 4.3.1, 1 standing risk, 1 deviation"
     page = page_of(run)
-    assert {"standing-risks", "deviations"} <= set(page.ids)
+    assert {"not-deciding", "risks"} <= set(page.ids)
     assert "why" not in page.ids
     assert "protects records" in page.text
-    assert page.text.index("Standing risks: 1") < page.text.index("Deviations: 1") < page.text.index("Subject")
+    assert page.text.index("Not counted by the default rule: 1 standing risk, 1 deviation.") < page.text.index(
+        "Subject"
+    )
+    assert page.text.index("standing risk: 1 test fails") < page.text.index("deviation: 1 test fails")
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     jsonschema.validate(results, SCHEMA)
     assert (results["strict"], results["standing_risks"], results["deviations"]) == (False, ["KB-17"], ["KB-28"])

@@ -38,8 +38,12 @@ def test_every_bug_of_the_release_is_a_row_and_the_gravest_comes_first(tmp_path:
     assert set(found) == expected
     order = [tuple(Protects).index(Protects(each.at_risk)) for each in found.values()]
     assert order == sorted(order)
-    assert (found["KB-16"].seen, found["KB-16"].place) == ("1 test fails", FAILED.key)
+    assert (found["KB-16"].seen, found["KB-16"].place) == ("decides: 1 test fails", FAILED.key)
     assert (found["KB-43"].seen, found["KB-43"].place) == ("not seen", "")
+    # Of the bugs with equal harm the one that decides is the first, whatever its number.
+    equal = [each.id for each in found.values() if (each.at_risk, each.likely) == ("records", "ordinary")]
+    assert equal[0] == "KB-16"
+    assert "KB-05" in equal
     assert "KB-16" in rows(tmp_path, "4.2.1")
     assert "KB-43" not in rows(tmp_path, "4.9.0")
 
