@@ -85,9 +85,8 @@ def _violation(report: Report) -> Headline:
         condition=f"{of}: {condition}" if condition and not setting and len(deciding) > 1 else condition,
         clean=clean,
         todo=" ".join(_todo(report, deciding, release)),
-        forward=f"{_warning(report)}: it {_does(deciding[0])}. "
-        + "; ".join(each.rstrip(".") for each in (condition or tests, shared) if each)
-        + ".",
+        forward=f"{_warning(report)}: it {_does(deciding[0])}{f'; {shared}' if shared else ''}. "
+        + (f"When it happens: {condition}" if condition else tests),
     )
 
 

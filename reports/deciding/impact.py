@@ -82,6 +82,7 @@ def summed(all_: Iterable[Damage]) -> Damage:
         lost=total("lost"),
         aborted=total("aborted"),
         hidden=total("hidden"),
+        hidden_at_least=any(one.hidden_at_least for one in each),
         doubled=total("doubled"),
         shown=total("shown"),
         readers=tuple(dict.fromkeys(name for one in each for name in one.readers))
@@ -96,15 +97,14 @@ def summed(all_: Iterable[Damage]) -> Damage:
 def sentence(damage: Damage, *, shown_elsewhere: bool = False) -> str:
     """The damage of scenarios in words. `shown_elsewhere`: a case gave a reader a record that it must not have."""
     least = "at least " if damage.at_least else ""
-    hit = f"{least}{counted(damage.operations, 'acknowledged operation')} hit"
+    hit = f"{least}{counted(damage.operations, 'acknowledged operation')} hit directly"
+    hidden = f"{'at least ' if damage.hidden_at_least and not least else ''}{number(damage.hidden)} hidden"
     if damage.during_fault:
         whole = number(damage.acknowledged_during_fault)
         hit += f" ({number(damage.during_fault)} of {whole} that were acknowledged during a fault)"
     some = "" if damage.aborted == damage.all_lost else f"{number(damage.aborted)} of them "
     aborted = f" ({some}committed for the client, aborted in the log)" if damage.aborted else ""
-    records = (
-        f"{number(damage.all_lost)} lost{aborted}, {number(damage.hidden)} hidden, {number(damage.doubled)} doubled"
-    )
+    records = f"{number(damage.all_lost)} lost{aborted}, {hidden}, {number(damage.doubled)} doubled"
     shown = "" if shown_elsewhere else " No record reached a reader wrongly."
     if damage.shown:
         shown = f" Readers received {least}{counted(damage.shown, 'record')} that they must not have."

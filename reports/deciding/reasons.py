@@ -173,7 +173,7 @@ def _undecided(report: Report) -> Iterator[Reason]:
         (
             Verdict.ERROR,
             "not run or not judged",
-            "The environment or the suite failed, not the subject.",
+            "They have no verdict. The cause may be the environment, the suite or the subject.",
             tried(Verdict.ERROR),
         ),
         (

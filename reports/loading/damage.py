@@ -46,19 +46,24 @@ def damage_of(
     own = (each for each in entries if (each.get("process"), each.get("operation")) in identities)
     fates = Counter(map(_fate, filter(_promised, own)))
     count = {each.anomaly: each.count for each in found}
+    # What a hung transaction keeps back behind it is damage as well, and the judge has no example of it.
+    behind: Counter[str] = Counter()
+    for each in found:
+        behind.update(dict(each.explains))
     return Damage(
         operations=len(hit),
         during_fault=sum(each in hit for each in during),
         acknowledged_during_fault=len(during),
         lost=max(fates[_LOST], count.get(Anomaly.LOST_WRITE, 0) - fates[_ABORTED]),
         aborted=fates[_ABORTED],
-        hidden=max(fates[_HIDDEN], count.get(Anomaly.HIDDEN_COMMITTED, 0)),
+        hidden=max(fates[_HIDDEN], count.get(Anomaly.HIDDEN_COMMITTED, 0)) + behind[Anomaly.HIDDEN_COMMITTED],
+        hidden_at_least=behind[Anomaly.TORN_TRANSACTION] > 0,
         doubled=count.get(Anomaly.DUPLICATE, 0),
         shown=sum(count.get(each, 0) for each in SHOWN),
         readers=tuple(sorted(readers))
         if all(readers := {each.reader for each in found if each.anomaly in SHOWN})
         else (),
-        torn=count.get(Anomaly.TORN_TRANSACTION, 0),
+        torn=count.get(Anomaly.TORN_TRANSACTION, 0) + behind[Anomaly.TORN_TRANSACTION],
         held=None
         if ends is None
         else tuple(_held(each, known.run) for each in ends if each.last_stable_offset < each.high_watermark),

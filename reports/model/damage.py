@@ -25,8 +25,9 @@ class Damage:
 
     `operations` were acknowledged and hit; `during_fault` of them, of `acknowledged_during_fault`, overlapped a fault.
     `lost` records were acknowledged and are not in the log, `aborted` ones are there, but were aborted after their commit
-    was acknowledged. `hidden` ones are committed or open, and no reader receives them. `doubled` are further copies.
-    `torn` transactions are visible in part.
+    was acknowledged. `hidden` ones are committed or open, and no reader receives them; with `hidden_at_least` the hidden
+    records of other transactions that are visible in part are not among them. `doubled` are further copies. `torn`
+    transactions are visible in part.
     `shown` reached a reader and must not; `readers` are the libraries that alone received all of these. `held` is None
     where the ends of the partitions are unknown. `at_least` is True where the judge kept only a part of the examples.
     """
@@ -37,6 +38,7 @@ class Damage:
     lost: int = 0
     aborted: int = 0
     hidden: int = 0
+    hidden_at_least: bool = False
     doubled: int = 0
     shown: int = 0
     readers: tuple[str, ...] = ()

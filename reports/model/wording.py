@@ -38,7 +38,7 @@ SIGN: dict[Verdict, str] = {
 MEANING: dict[Verdict, str] = {
     Verdict.PASS: "enough was tested, and no violation was found",
     Verdict.FAIL: "a violation was proven, and the report names the records that prove it",
-    Verdict.ERROR: "the environment or the suite failed, so the result says nothing about the subject",
+    Verdict.ERROR: "there is no result: the environment or the suite failed, or an answer of the subject never came",
     Verdict.INCONCLUSIVE: "no violation was found, but the evidence is not enough for a pass",
     Verdict.NOT_APPLICABLE: "it does not apply to this subject",
 }

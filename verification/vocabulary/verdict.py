@@ -169,7 +169,7 @@ class Witness:
 class Finding:
     """An anomaly, how often, the first examples (at most 32; all are in `findings/<anomaly>/`).
 
-    `consequences` counts violations in other transactions that this finding explains; `explains` counts them by anomaly,
+    `consequences` counts further violations that this finding explains; `explains` counts them by anomaly,
     and is empty in verdicts that were written before it existed. `known_bug` is the id of a
     known bug whose signature over the evidence matched; a finding without the signature stays unnamed. `witness` shows
     the first example; it is None in verdicts that were written before there were any. `reader` is the library, with its

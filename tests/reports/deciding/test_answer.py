@@ -216,7 +216,7 @@ def test_an_upgrade_is_the_subject_and_a_measured_release_is_named() -> None:
     assert said.harm.startswith("Kafka, upgraded from 4.1.2 to 4.2.0, can hide committed records")
     assert said.clean == "Kafka 4.2.1 is the newest release that was measured without it."
     assert said.forward.startswith("Do not upgrade Kafka from 4.1.2 to 4.2.0: it can hide committed records")
-    assert said.forward.endswith("; Kafka 4.2.1 is the newest release that was measured without it.")
+    assert "; Kafka 4.2.1 is the newest release that was measured without it. When it happens: " in said.forward
 
 
 def test_every_anomaly_has_a_harm_in_plain_words() -> None:

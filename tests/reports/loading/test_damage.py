@@ -130,6 +130,26 @@ def test_a_record_of_two_findings_counts_once() -> None:
     assert "not recorded" in sentence(summed([made, unknown]))
 
 
+def test_what_a_hung_transaction_keeps_back_is_damage() -> None:
+    """Transactions that are visible in part behind it, and records of others, are counted though no example names them."""
+    hidden = FindingRecords(path=Path("records.jsonl"), entries=(entry(0, 1, outcome="open", committed=0),))
+    hung = Finding(
+        anomaly="hung-transaction",
+        count=1,
+        examples=(Violation(anomaly="hung-transaction", process=1, operation=0),),
+        consequences=199,
+        explains=(("hidden-committed", 107), ("torn-transaction", 92)),
+    )
+    known = Context(operations={(1, 0): operation(0, at=12)}, faults=(FAULT,), run="run")
+    made = damage_of([hung], {"hung-transaction": hidden}, known, [END])
+    assert made is not None
+    assert (made.operations, made.torn, made.hidden, made.hidden_at_least) == (1, 92, 108, True)
+    said = sentence(made)
+    assert said.startswith("1 acknowledged operation hit directly")
+    assert "at least 108 hidden" in said
+    assert "92 transactions visible in part" in said
+
+
 @pytest.mark.parametrize(
     ("anomaly", "field"),
     [("lost-write", "lost"), ("duplicate", "doubled"), ("aborted-read", "shown"), ("early-read", "shown")],
@@ -139,7 +159,7 @@ def test_violations_that_are_records_count_as_such(anomaly: str, field: str) -> 
     made = of(anomaly=anomaly, count=1_611)
     assert getattr(made, field) == 1_611
     assert made.at_least
-    assert sentence(made).startswith("at least 1 acknowledged operation hit")
+    assert sentence(made).startswith("at least 1 acknowledged operation hit directly")
 
 
 def test_a_full_file_is_a_lower_bound() -> None:
