@@ -29,7 +29,11 @@ def proof_conditions(report: Report) -> str:
     if None in shown:
         parts.append(f"replication {NOT_RECORDED}{f' ({shown[None]}{of})' if of else ''}")
     stopped = next((each.stopped[0].brief for _, each in proofs if each.stopped), "")
-    return f"Shown with {' and '.join(parts)}{f'; {stopped}' if stopped else ''}."
+    changed = sum(bool(conditions.settings) for _, conditions in proofs)
+    settings = (
+        f"; {changed} of {len(proofs)} proofs with other broker settings than Kafka's defaults" if changed else ""
+    )
+    return f"Shown with {' and '.join(parts)}{f'; {stopped}' if stopped else ''}{settings}."
 
 
 def _places(report: Report) -> Iterable[ReasonPlace]:

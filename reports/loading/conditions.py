@@ -22,6 +22,8 @@ _HOW = {
     "restart": "restarted",
 }
 _ENDS = ("return", "healing")
+#: A server property in the words about a cluster (`runner.protocol.toolkit.case.Needs.describe`).
+_SETTING = re.compile(r"\b[a-z]+(?:\.[a-z0-9]+)+=[^\s,]+")
 
 
 def of_scenario(experiment: Experiment, faults: Iterable[FaultRow]) -> Conditions:
@@ -51,6 +53,7 @@ def of_script(script: Script) -> Conditions:
         topics=None if script.topics is None else _by_replication(pairs),
         unclean=_any(each.unclean_election for each in script.topics or ()),
         stopped=None if script.outages is None else tuple(_outages(script)),
+        settings=tuple(_SETTING.findall(script.cluster)),
     )
 
 
@@ -94,7 +97,7 @@ def _outages(script: Script) -> Iterable[Stopped]:
         if verb in _ENDS or verb not in _HOW:
             continue
         back = next((one for one in changes[place:] if one.what.startswith(_ENDS) and numbers == _brokers(one)), None)
-        until = "" if back is None else f", back {_place(script, back)}"
+        until = "" if back is None else f", back {'by then' if back.after == each.after else _place(script, back)}"
         yield _stopped(
             numbers,
             _HOW[verb],

@@ -46,12 +46,14 @@ class Conditions:
     """The conditions of one scenario or case.
 
     `topics` has the topics of each replication, the fewest replicas first. `unclean` says whether a replica that is not in
-    sync may lead. `topics`, `unclean` and `stopped` are None where the evidence does not say it.
+    sync may lead. `topics`, `unclean` and `stopped` are None where the evidence does not say it. `settings` are those of the
+    brokers that the proof changes, as `name=value`; with Kafka's defaults it may not show.
     """
 
     topics: tuple[tuple[Replication, tuple[str, ...]], ...] | None
     unclean: bool | None
     stopped: tuple[Stopped, ...] | None
+    settings: tuple[str, ...] = ()
 
     def among(self, topics: Sequence[str]) -> tuple[Replication, ...]:
         """The replications of these topics, or of all if none of them is known."""
@@ -64,6 +66,8 @@ class Conditions:
             parts.append(f"outages {NOT_RECORDED}")
         else:
             parts += [f"{each.brief}{f', {each.span}' if each.span else ''}" for each in self.stopped]
+        if self.settings:
+            parts.append(f"with {', '.join(self.settings)}")
         return "; ".join(each for each in parts if each)
 
     def _replication(self) -> str:

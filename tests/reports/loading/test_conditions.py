@@ -48,6 +48,25 @@ def test_a_case_says_who_was_taken_away_and_between_which_requests() -> None:
     assert "broker 2 was killed" in str(follower)
 
 
+def test_a_case_says_which_settings_it_changes(tmp_path: Path) -> None:
+    """With Kafka's defaults such a proof may not show, so the line for the first screen counts them."""
+    name = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    failing = next(each for each in EVERY_SCRIPT if scripts.judge(each).violated)
+    fast = replace(failing, topics=(ALONE,), outages=(), cluster=f"3 brokers, min ISR 1, {name}=200, a.b=c")
+    assert str(of_script(fast)).endswith(f"; with {name}=200, a.b=c")
+    report = load_run(make_protocol_run(tmp_path / "run", [fast], strict=True))
+    assert proof_conditions(report).endswith("; 1 of 1 proofs with other broker settings than Kafka's defaults.")
+    assert of_script(replace(fast, cluster="1 broker, transaction.version 2")).settings == ()
+
+
+def test_a_broker_that_is_back_before_the_next_request_is_back_by_then() -> None:
+    """A kill and the return of the broker have the same place among the requests."""
+    at_once = tuple(replace(each, after=2) for each in OUTAGES)
+    assert str(of_script(replace(CASE, topics=(ALONE,), outages=at_once))).endswith(
+        "before request 3, Produce, back by then"
+    )
+
+
 def test_older_scripts_say_that_nothing_was_recorded(tmp_path: Path) -> None:
     """Evidence from before these fields is read, and never guessed at; new evidence comes back from the disk whole."""
     assert str(of_script(CASE)) == "replication not recorded; outages not recorded"
