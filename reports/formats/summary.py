@@ -42,9 +42,8 @@ from verification.vocabulary.verdict import Verdict, allowance
 #: Reasons below the decision, and places of each.
 REASONS_MAX = 8
 PLACES_MAX = 3
-#: Known bugs with their advice, and points of each part of it; the page has all.
+#: Known bugs with their advice; the page has all.
 ADVISED_MAX = 2
-POINTS_MAX = 4
 #: Groups of untested requirements with one reason; a part of a profile leaves most of them untested.
 UNTESTED_MAX = 12
 
@@ -160,9 +159,8 @@ def _advice(report: Report) -> Iterator[str]:
         yield ""
         yield f"- What is at risk: {literal(box.risk, 400)}"
         for heading, part in box.parts:
-            # Half a repair can do harm.
-            points = part.points if part is box.advice.repair else part.points[:POINTS_MAX]
-            yield f"- {heading}: {' '.join(map(with_code, points))}"
+            # Whole: half a repair can do harm, and the last condition may be the reader's.
+            yield f"- {heading}: {' '.join(map(with_code, part.points))}"
         for heading, releases in box.releases:
             yield f"- {heading}: {literal(releases, REASON_MAX)}"
         yield ""

@@ -18,7 +18,7 @@ from runner.regressions.outages import MISSED_WITHIN_S, leader, whole_afterwards
 from runner.regressions.probes import readable_to
 from runner.regressions.reproduction import decide, reproduces
 
-ON = ("3.9.2", "4.3.1")
+ON = ("3.9.2", "4.3.1", "4.4.0")
 RECORDS = [f"acknowledged {number}" for number in range(5)]
 #: Without the setting no replica may lead. An election would follow at once when the broker is back.
 LEADERLESS_S = 3.0
