@@ -25,6 +25,7 @@ from runner import checkout, matrix_run
 from runner.clients.demonstrations import (
     RELEASE,
     Answered,
+    BeforeFinalization,
     CommitAcrossARestart,
     Demonstration,
     InScenario,
@@ -121,6 +122,22 @@ BUGS = (
         bad="kafka-python@3.0.12",
         good="aiokafka@0.14.0",
         shown=CommitAcrossARestart(),
+    ),
+    ClientBug(
+        id="CB-09",
+        what="offsets without their member, as CB-04, in kafka-python",
+        bad="kafka-python@2.3.0",
+        good="kafka-python@3.0.12",
+        shown=InScenario("cut_from_its_group"),
+        report="dpkp/kafka-python#2984",
+    ),
+    ClientBug(
+        id="CB-10",
+        what="requests of TV2 while the finalized transaction.version is 0, which block the transactional id (KB-18)",
+        bad="franz-go@1.19.1",
+        good="franz-go@1.19.3",
+        shown=BeforeFinalization(),
+        report="twmb/franz-go#1017",
     ),
 )
 

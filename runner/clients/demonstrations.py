@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from fixtures.clients.driver_program.python_libraries import DID_NOT_RETURN
 from fixtures.clients.errors import ClientError
 from fixtures.clients.registry import ClientKind
 from fixtures.clusters.locks.releases import parse_release
+from fixtures.clusters.runtime import RunningCluster
 from runner import matrix_run
 from runner.clients.lost_acknowledgement import lost_acknowledgement
 from runner.clients.one_broker import bench_on, one_broker, proxied
@@ -26,6 +29,20 @@ RELEASE = "4.3.1"
 SCENARIO_WITHIN_S = 900.0
 #: The broker is back after some seconds; a call that is not over by then does not return.
 RETURNS_WITHIN_S = 60.0
+
+
+@contextmanager
+def bench_for(
+    client: ClientKind, directory: Path, feature_levels: Mapping[str, int] | None = None
+) -> Iterator[tuple[RunningCluster, ContractBench]]:
+    """A cluster of one broker, and a bench for a client on it. Raises the errors of the environment."""
+    drivers, command = directory / "clients", client.command(RELEASE)
+    abilities = ask(command, drivers)
+    with (
+        one_broker(parse_release(RELEASE), directory, feature_levels) as cluster,
+        closing(bench_on(cluster, command, abilities, drivers)) as bench,
+    ):
+        yield cluster, bench
 
 
 class Demonstration(ABC):
@@ -41,17 +58,11 @@ class BehindTheProxy(Demonstration):
 
     def seen(self, client: ClientKind, directory: Path) -> str:
         """As any demonstration."""
-        release, drivers, command = parse_release(RELEASE), directory / "clients", client.command(RELEASE)
-        abilities = ask(command, drivers)
         with (
-            one_broker(release, directory) as cluster,
-            proxied(cluster.witness_bootstrap, release, directory / "proxy.log") as (through, links),
+            bench_for(client, directory) as (cluster, bench),
+            proxied(cluster.witness_bootstrap, parse_release(RELEASE), directory / "proxy.log") as (through, links),
         ):
-            bench = bench_on(cluster, command, abilities, drivers)
-            try:
-                return self.play(bench, links, through)
-            finally:
-                bench.close()
+            return self.play(bench, links, through)
 
     @abstractmethod
     def play(self, bench: ContractBench, links: FrameLinks, through: str) -> str:
@@ -89,33 +100,36 @@ class CommitAcrossARestart(Demonstration):
 
     def seen(self, client: ClientKind, directory: Path) -> str:
         """The commit that did not return, though another producer is served after it."""
-        drivers, command = directory / "clients", client.command(RELEASE)
-        with one_broker(parse_release(RELEASE), directory) as cluster:
-            bench = bench_on(cluster, command, ask(command, drivers), drivers)
-            try:
-                topics = bench.topics(1)
-                producer = bench.producer(topics)
-                records = producer.records([(0, 0), (0, 1)])
-                producer.ask(
-                    "transaction",
-                    records=records,
-                    intent="commit",
-                    hold_at="before-commit",
-                    deadline_s=RETURNS_WITHIN_S,
-                )
-                while (event := producer.hear()["event"]) != "held":
-                    require(event == "begun", f"instead of holding it wrote {event!r}")
-                (broker,) = cluster.brokers
-                cluster.crash(broker)
-                producer.driver.send({"do": "go"})
-                cluster.start(broker)
-                while (done := producer.hear(2 * RETURNS_WITHIN_S))["event"] != "done":
-                    pass
-                require_none(bench.producer(topics).transaction([(0, 0)])["error"], "transaction")
-            finally:
-                bench.close()
+        with bench_for(client, directory) as (cluster, bench):
+            topics = bench.topics(1)
+            producer = bench.producer(topics)
+            records = producer.records([(0, 0), (0, 1)])
+            producer.ask(
+                "transaction", records=records, intent="commit", hold_at="before-commit", deadline_s=RETURNS_WITHIN_S
+            )
+            while (event := producer.hear()["event"]) != "held":
+                require(event == "begun", f"instead of holding it wrote {event!r}")
+            (broker,) = cluster.brokers
+            cluster.crash(broker)
+            producer.driver.send({"do": "go"})
+            cluster.start(broker)
+            while (done := producer.hear(2 * RETURNS_WITHIN_S))["event"] != "done":
+                pass
+            require_none(bench.producer(topics).transaction([(0, 0)])["error"], "transaction")
         error = done["error"]
         return error["reason"] if error is not None and error["name"] == DID_NOT_RETURN else ""
+
+
+class BeforeFinalization(Demonstration):
+    """The finalized `transaction.version` is 0, as between the last restart of an upgrade and its finalization."""
+
+    def seen(self, client: ClientKind, directory: Path) -> str:
+        """The error of a transaction, though nothing disturbs it."""
+        with bench_for(client, directory, {"transaction.version": 0}) as (_, bench):
+            producer = bench.producer(bench.topics(1))
+            done = [producer.transaction([(0, 0)], deadline_s=RETURNS_WITHIN_S) for _ in range(2)]
+        failed = [each["error"]["name"] for each in done if each["error"] is not None]
+        return f"{len(failed)} of 2 transactions ended with an error, first {failed[0]}" if failed else ""
 
 
 @dataclass(frozen=True, slots=True)

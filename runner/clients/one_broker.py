@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,13 +37,17 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def one_broker(release: Release, directory: Path) -> Iterator[RunningCluster]:
+def one_broker(
+    release: Release, directory: Path, feature_levels: Mapping[str, int] | None = None
+) -> Iterator[RunningCluster]:
     """A broker of a release, with its files in `directory`. Raises the errors of the environment."""
     check_machine(evidence=directory)
     downloads = Downloads()
     java = find_java(downloads=downloads)
     brokers = LocalRuntime.prepare(fetch_release(release, downloads=downloads), java, downloads=downloads)
-    spec = replace(ClusterSpec.of_one_broker(release.version), partitions=PARTITIONS)
+    spec = replace(
+        ClusterSpec.of_one_broker(release.version), partitions=PARTITIONS, feature_levels=feature_levels or {}
+    )
     with brokers.launch(spec, directory / "cluster", keep_data=False) as cluster:
         say(f"cluster: one broker of Kafka {release.version}")
         yield cluster
