@@ -125,14 +125,6 @@ BUGS = (
     ),
     ClientBug(
         id="CB-09",
-        what="offsets without their member, as CB-04, in kafka-python",
-        bad="kafka-python@2.3.0",
-        good="kafka-python@3.0.12",
-        shown=InScenario("cut_from_its_group"),
-        report="dpkp/kafka-python#2984",
-    ),
-    ClientBug(
-        id="CB-10",
         what="requests of TV2 while the finalized transaction.version is 0, which block the transactional id (KB-18)",
         bad="franz-go@1.19.1",
         good="franz-go@1.19.3",
