@@ -41,7 +41,9 @@ def impact(report: Report) -> str:
     hit = [each.damage for each in report.scenarios if each.damage is not None and each.damage.any]
     cases = [readers_of(each) for each in report.cases if each.verdict is Verdict.FAIL]
     shown = any(each.shown for each in cases)
-    said = [sentence(summed(hit), shown_elsewhere=shown)] if hit else []
+    # Cases are counted behind it: a zero of scenarios must not be read as one of the run.
+    where = "In scenarios: " if cases else ""
+    said = [where + sentence(summed(hit), shown_elsewhere=shown)] if hit else []
     if any(each.shown or each.hidden for each in cases):
         said.append(
             f"Of {counted(len(cases), 'protocol case')} that failed, "

@@ -256,6 +256,8 @@ def test_no_zero_denies_what_a_case_showed(tmp_path: Path) -> None:
     gave = claimed("what a reader is given", [], ["aborted"])
     both = impact(replace(report, cases=(gave,)))
     assert denied not in both
+    assert both.startswith("In scenarios: ")
+    assert not impact(report).startswith("In scenarios: ")
     assert "Of 1 protocol case that failed, 1 gave a reader a record that it must not have, and 0 kept back" in both
 
 
